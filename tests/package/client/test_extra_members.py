@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from kit.cached import cacheable_result
+from kit.live import handlers_with, server_with
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL, every
 from mcpgen_runtime import (
     REVISIONS,
     Caching,
-    ClientHandlers,
     Context,
     EncodingError,
     RequestContext,
@@ -126,10 +126,8 @@ async def test_a_result_from_the_cache_has_them_as_the_first_one_had(
     revision: str, ttl: int
 ) -> None:
     page = cacheable_result("tools/list", ttl, tools=TOOLS, total=3)
-    async with connect_scripted(revision, page, page, extra=True, cache=Caching()) as (
-        client,
-        server,
-    ):
+    how: dict[str, Any] = {"extra": True, "cache": Caching()}
+    async with connect_scripted(revision, page, page, **how) as (client, server):
         pages = [await client.list_tools_page() for _ in range(2)]
     assert len(server.asked()) == (1 if ttl > 0 else 2)
     assert pages[0] == pages[1]
@@ -218,18 +216,13 @@ def test_a_member_that_json_cannot_express_is_refused() -> None:
 async def test_the_answer_of_a_client_s_handler_is_sent_with_them(revision: str) -> None:
     content = {"type": "text", "text": "hi", "style": "bold"}
     given = {"role": "assistant", "model": "m", "content": content, "usage": {"tokens": 3}}
-
-    class Sampler(ClientHandlers):
-        async def create_message(self, params: Any, ctx: Any) -> Any:
-            kind = own(revision).CreateMessageResult
-            return decoder(kind, extra=True)(json.dumps(given).encode())
+    decode = decoder(own(revision).CreateMessageResult, extra=True)
+    model = handlers_with(create_message=decode(json.dumps(given).encode()))
 
     async def ask(ctx: Context) -> str:
         return (await ctx.sample("?", max_tokens=9)).text
 
-    server = Server("asks")
-    server.add_tool(ask, name="ask")
-    async with connected(server, revision=revision, handlers=Sampler()) as pair:
+    async with connected(server_with(ask), revision=revision, handlers=model) as pair:
         await pair.client.call_tool("ask")
         assert given in [message.get("result") for message in pair.sent]
 

@@ -11,11 +11,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.live import FakeServer
+from kit.live import FakeServer, handlers_with
 from kit.simulation import on_virtual_clock
 from kit.wire import HANDSHAKE, PER_REQUEST, encode_message, every
 from mcpgen_runtime import (
-    ClientHandlers,
     ConnectionClosedError,
     RequestTimeoutError,
     ResponseLostError,
@@ -274,12 +273,9 @@ async def test_a_client_closed_during_a_restart_ends_the_new_process(starting: A
 
 
 async def test_only_requests_wait_for_the_next_process(starting: Any) -> None:
-    class Roots(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            return {"roots": []}
-
+    roots = handlers_with(list_roots={"roots": []})
     processes = [Process(), Process(5.0)]
-    own = {"handlers": Roots(), "capabilities": {"roots": {"listChanged": True}}}
+    own = {"handlers": roots, "capabilities": {"roots": {"listChanged": True}}}
     async with starting(*processes, restart=AT_ONCE, **own) as (client, _):
         await client.roots_list_changed()
         assert (await processes[0].next())["method"] == "notifications/roots/list_changed"

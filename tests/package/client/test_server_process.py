@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kit.live import FakeServer
+from kit.live import FakeServer, open_and_close
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     REVISIONS,
@@ -143,8 +143,7 @@ async def test_the_log_names_the_setting_that_spares_a_second_start(
     starts: Starts, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        async with connect([*command("exits"), "--token=hunter2"], env=starts.env):
-            pass
+        await open_and_close(connect([*command("exits"), "--token=hunter2"], env=starts.env))
     (line,) = [record.getMessage() for record in caplog.records]
     assert "started anew" in line
     assert PINNED in line

@@ -10,8 +10,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.live import live
+from kit.live import handlers_with, live
 from kit.requestor import ACCEPTED, RELATED, REVISION, Work
+from kit.respondent import accept_result
 from kit.samples import task
 from kit.scripted import ScriptedServer
 from kit.simulation import simulate
@@ -52,11 +53,6 @@ async def connect_scripted(
         yield client, server
 
 
-def methods(server: ScriptedServer) -> list[str]:
-    """The requests that a server got, without its tools."""
-    return [each["method"] for each in server.heard if each["method"] != "tools/list"]
-
-
 @pytest.mark.requirement(
     "tasks.tool-optional",
     "tasks.create-request",
@@ -92,10 +88,8 @@ async def test_a_call_is_a_task_where_one_is_wanted_or_required() -> None:
     revisions=(REVISION,),
 )
 async def test_without_the_capability_no_call_is_a_task(capabilities: Any) -> None:
-    async with connect_scripted(RESULT, capabilities={"tools": {}, **capabilities}) as (
-        client,
-        server,
-    ):
+    declared = {"tools": {}, **capabilities}
+    async with connect_scripted(RESULT, capabilities=declared) as (client, server):
         with pytest.raises(MissingCapabilityError, match=r"tasks\.requests\.tools\.call"):
             await client.call_tool("t", task=True)
         assert server.heard == []
@@ -108,18 +102,11 @@ async def test_without_the_capability_no_call_is_a_task(capabilities: Any) -> No
     revisions=(REVISION,),
 )
 async def test_a_task_that_requires_input_gets_it_from_the_handlers() -> None:
-    class Person(ClientHandlers):
-        asked = 0
-
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            self.asked += 1
-            return {"action": "accept", "content": {"name": f"name {self.asked}"}}
-
-    handlers = Person()
+    names = iter(("name 1", "name 2"))
+    handlers = handlers_with(elicit=lambda params: accept_result(name=next(names)))
     async with live(Work().server, REVISION, handlers=handlers) as (client, record):
         handle = await client.call_tool("asks", task=True)
         assert (await handle.result()).data == "name 1 and name 2"
-        assert handlers.asked == 2
         questions = record.received_as("elicitation/create")
         assert [each["_meta"][RELATED] for each in questions] == [{"taskId": handle.task_id}] * 2
         assert len(record.sent_as("tasks/result")) == 1
@@ -199,11 +186,8 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
         handle = await client.call_tool("t", task=True)
         await handle.cancel()  # the answer has the state, if no notification has
         assert handle.status == "cancelled"
-    capabilities: dict[str, Any] = {"tools": {}, "tasks": AUGMENTED}
-    async with connect_scripted({"task": task("working")}, capabilities=capabilities) as (
-        client,
-        _,
-    ):
+    declared: dict[str, Any] = {"tools": {}, "tasks": AUGMENTED}
+    async with connect_scripted({"task": task("working")}, capabilities=declared) as (client, _):
         handle = await client.call_tool("t", task=True)
         with pytest.raises(MissingCapabilityError, match=r"tasks\.cancel"):
             await handle.cancel()
@@ -387,7 +371,8 @@ async def test_a_task_is_polled_in_its_interval_though_notifications_may_come() 
         ]
         assert anyio.current_time() - begin >= 0.1
         assert (await handle.result()).content[0].text == "done"
-        assert methods(server) == ["tools/call", "tasks/get", "tasks/get", "tasks/result"]
+        methods = [each["method"] for each in server.heard if each["method"] != "tools/list"]
+        assert methods == ["tools/call", "tasks/get", "tasks/get", "tasks/result"]
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

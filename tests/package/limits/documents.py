@@ -178,10 +178,8 @@ async def words_of_a_query(amount: int) -> bool:
 
 async def call_of_an_api(text: str, status: int = 200) -> Any:
     """The result of a tool that passes on what an API responds."""
-    async with connect_api(operations(1), Response(text, status, media_type="text/plain")) as (
-        client,
-        _,
-    ):
+    response = Response(text, status, media_type="text/plain")
+    async with connect_api(operations(1), response) as (client, _):
         (tool,) = await client.list_tools()
         return await client.call_tool(tool.name, {"a": "b"})
 

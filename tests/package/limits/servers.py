@@ -12,6 +12,7 @@ from kit.asgi_client import SESSION, Http, asgi, fields_of
 from kit.asgi_stream import Reply
 from kit.guarded import Guarded, protected_settings
 from kit.issuer import proof_key, proof_of, token_of
+from kit.live import server_with
 from kit.requestor import requestor
 from kit.web import Web
 from kit.wire import (
@@ -261,14 +262,11 @@ async def opening_request(amount: int, limits: Limits) -> bool:
 
 @limit("Limits.pending", 2)
 async def waiting_messages(amount: int, limits: Limits) -> bool:
-    server = Server("asking")
-
-    @server.tool()
     async def ask(ctx: Context, size: int) -> str:
         await ctx.elicit("x" * size, {"type": "object", "properties": {}})
         return "answered"
 
-    async with asgi(server, limits=limits, answers="json") as http:
+    async with asgi(server_with(ask), limits=limits, answers="json") as http:
         await http.initialize(WITH_SESSION, {"elicitation": {}})
         async with AsyncExitStack() as stack:
             streams = []

@@ -21,6 +21,7 @@ import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
 
+from kit.live import open_and_close
 from kit.processes import (
     CHILD,
     DEADLINE,
@@ -128,8 +129,7 @@ async def test_standard_error_is_passed_on_by_lines_and_is_no_failure() -> None:
 
 @pytest.mark.requirement("stdio.stderr-client-choice", revisions=EVERY_REVISION)
 async def test_standard_error_goes_to_ours_by_default(capsys: pytest.CaptureFixture[str]) -> None:
-    async with server(python("print('a word', file=sys.stderr, flush=True)", ECHO)):
-        pass
+    await open_and_close(server(python("print('a word', file=sys.stderr, flush=True)", ECHO)))
     assert capsys.readouterr().err == "a word\n"
 
 
@@ -524,8 +524,7 @@ async def test_a_forked_copy_that_exits_ends_no_server_of_its_parent(anyio_backe
 
 
 async def test_no_descriptor_is_left_open() -> None:
-    async with server(python(ECHO)):
-        pass
+    await open_and_close(server(python(ECHO)))
     before = set(Path("/proc/self/fd").iterdir())
     async with server(python(ECHO)) as channel:
         await channel.send(OutgoingMessage(b"1"))

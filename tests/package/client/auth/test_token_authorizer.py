@@ -18,6 +18,7 @@ from kit.cached import Clock
 from kit.certificates import write_certificate
 from kit.http_script import Script
 from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.live import open_and_close
 from kit.wire import streamable
 from mcpgen_runtime import (
     REVISIONS,
@@ -253,8 +254,7 @@ async def refusal(handler: Handler, revision: str, **how: Any) -> str:
     """The text of the error of a client."""
     async with HttpServer(handler) as server:
         with pytest.raises(HttpStatusError) as refused:
-            async with connect(server.url, revision=revision, **how):
-                pass
+            await open_and_close(connect(server.url, revision=revision, **how))
     return str(refused.value)
 
 
@@ -297,7 +297,6 @@ async def test_the_reason_is_escaped_bounded_and_given_once(revision: str) -> No
 async def test_a_text_that_is_no_token_is_refused_before_it_is_sent(auth: str, text: str) -> None:
     async with HttpServer(Script("2025-11-25")) as server:
         with pytest.raises(ValueError, match=text) as refused:
-            async with connect(server.url, auth=auth):
-                pass
+            await open_and_close(connect(server.url, auth=auth))
         assert "s3cret" not in str(refused.value)
         assert server.asked == []

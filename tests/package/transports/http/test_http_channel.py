@@ -21,6 +21,7 @@ from kit.http_script import (
     stream_events,
 )
 from kit.http_server import Asked, Handler, Reply
+from kit.live import handlers_with
 from kit.rules import revision_fixture, revisions_holding
 from kit.wire import (
     ACKNOWLEDGED,
@@ -168,14 +169,10 @@ async def answer_in_array(asked: Asked, reply: Reply) -> None:
 @pytest.mark.parametrize("revision", revisions_holding("http.post-body-forms-batch"))
 async def test_an_answer_in_a_batch_is_taken_where_there_are_batches(revision: str) -> None:
     heard: list[str] = []
-
-    class Handlers(ClientHandlers):
-        async def logging_message(self, params: Any, ctx: Any) -> None:
-            heard.append(params.data)
-
+    handlers = handlers_with(logging_message=lambda params: heard.append(params.data))
     as_event = stream_events(lambda asked: [log_message("b"), result(asked)])
     script = Script(revision, once={"tools/call": [answer_in_array, as_event]})
-    async with connect_scripted(script, handlers=Handlers()) as (client, _):
+    async with connect_scripted(script, handlers=handlers) as (client, _):
         for _ in range(2):
             assert (await client.call_tool("echo", {})).content[0].text == "done"
     assert heard == ["a", "b"]
@@ -285,14 +282,11 @@ async def test_giving_up_a_call_closes_its_connection_and_says_nothing(
 @pytest.mark.requirement("http.client-sends-no-responses", "custom-transport.directions")
 @modern
 async def test_requests_of_a_server_on_a_stream_are_not_answered(revision: str) -> None:
-    class Roots(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            pytest.fail("it was asked for")
-
+    roots = handlers_with(list_roots=lambda params: pytest.fail("it was asked for"))
     methods = enumerate(("roots/list", "ping"), 1)
     requests = [{"jsonrpc": "2.0", "id": id, "method": method} for id, method in methods]
     script = Script(revision, on={"tools/call": stream_events(*requests, result)})
-    async with connect_scripted(script, handlers=Roots()) as (client, server):
+    async with connect_scripted(script, handlers=roots) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
         await client.list_tools()
     assert server.order() == ["server/discover", "tools/call", "tools/list"]

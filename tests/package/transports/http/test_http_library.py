@@ -524,11 +524,8 @@ async def test_the_head_of_a_response_is_taken_up_to_a_limit(head: str, anyio_ba
 
 async def test_a_few_informational_responses_are_passed_over() -> None:
     early = b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000
-    async with requests_to(send_parts(early, OK, b"Content-Length: 2\r\n\r\n{}")) as (
-        requests,
-        url,
-        _,
-    ):
+    handler = send_parts(early, OK, b"Content-Length: 2\r\n\r\n{}")
+    async with requests_to(handler) as (requests, url, _):
         response = await requests.open("POST", url, POSTED, b"{}")
         assert await requests.read(response) == b"{}"
 

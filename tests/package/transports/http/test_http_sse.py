@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import anyio
 import httpx2
@@ -19,11 +18,11 @@ from kit.http_script import (
     says,
 )
 from kit.http_server import Asked, Handler, Reply
+from kit.live import handlers_with
 from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import HANDSHAKE, SSE_ONLY, modern
 from mcpgen_runtime import (
-    ClientHandlers,
     ConnectionClosedError,
     HttpStatusError,
     McpError,
@@ -208,14 +207,9 @@ async def test_a_refused_post_fails_its_call_and_no_other(revision: str) -> None
 
 async def test_messages_of_the_server_arrive_on_the_stream(revision: str) -> None:
     heard: list[str] = []
-
-    class Handlers(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            return {"roots": []}
-
-        async def logging_message(self, params: Any, ctx: Any) -> None:
-            heard.append(params.data)
-
+    handlers = handlers_with(
+        list_roots={"roots": []}, logging_message=lambda params: heard.append(params.data)
+    )
     script = SseScript(revision)
     calls: list[Asked] = []
 
@@ -231,7 +225,7 @@ async def test_messages_of_the_server_arrive_on_the_stream(revision: str) -> Non
         await script.say(result(calls[0]))
 
     script.on = {"tools/call": call, "response": response}
-    async with connect_scripted(script, handlers=Handlers()) as (client, server):
+    async with connect_scripted(script, handlers=handlers) as (client, server):
         await client.call_tool("echo", {})
     assert heard == ["a"]
     assert server.of("response")[0].message == {"jsonrpc": "2.0", "id": 7, "result": {"roots": []}}

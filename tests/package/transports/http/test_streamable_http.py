@@ -14,11 +14,11 @@ import pytest
 from kit import http_script
 from kit.http_script import Script, log_message, result, stream_events
 from kit.http_server import Asked, Handler, Reply
+from kit.live import handlers_with
 from kit.rules import revision_fixture
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import SESSIONS
 from mcpgen_runtime import (
-    ClientHandlers,
     ConnectFailedError,
     HttpTimeouts,
     ResponseLostError,
@@ -252,19 +252,6 @@ def test_a_server_that_forgets_each_session_is_given_pauses_too(
     assert script.pauses()[:8] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]
 
 
-class Listener(ClientHandlers):
-    """Keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.heard: list[Any] = []
-
-    async def logging_message(self, params: Any, ctx: Any) -> None:
-        self.heard.append(params.data)
-
-    async def list_roots(self, params: Any, ctx: Any) -> Any:
-        return {"roots": []}
-
-
 class Calls(Script):
     """A server whose tool call begins a stream, which a GET resumes."""
 
@@ -322,13 +309,16 @@ async def test_a_stream_is_resumed_by_a_get_with_the_last_event_id(
 async def test_a_stream_for_messages_about_no_request_is_held_open(revision: str) -> None:
     question = {"jsonrpc": "2.0", "id": "q", "method": "roots/list"}
     stream = stream_events(log_message("a"), question, last=Reply.gone)
-    listener = Listener()
+    heard: list[str] = []
+    handlers = handlers_with(
+        list_roots={"roots": []}, logging_message=lambda params: heard.append(params.data)
+    )
     script = Script(revision, "abc", on={"GET": stream})
     timeouts = Timeouts(http=HttpTimeouts(first_pause=60))  # opening it is no second attempt
-    async with scripted(script, handlers=listener, timeouts=timeouts) as (client, server):
+    async with scripted(script, handlers=handlers, timeouts=timeouts) as (client, server):
         (answer,) = await server.until("response")
         await client.call_tool("echo", {})
-    assert listener.heard == ["a"]
+    assert heard == ["a"]
     assert answer.message == {"jsonrpc": "2.0", "id": "q", "result": {"roots": []}}
     assert answer.fields["mcp-session-id"] == "abc"
     (asked,) = server.of("GET")
