@@ -11,6 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.http_script import log_message
 from kit.live import FakeServer, handlers_with
 from kit.simulation import on_virtual_clock
 from kit.wire import HANDSHAKE, PER_REQUEST, encode_message, every
@@ -208,17 +209,11 @@ async def test_restarts_are_counted_for_some_seconds(
     assert times == [0, 0, 10][: 2 + restarted]
 
 
-def log(data: str) -> dict[str, Any]:
-    """A log message of a server."""
-    params = {"level": "error", "data": data}
-    return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
-
-
 async def test_messages_sent_during_negotiation_are_received_after_it(starting: Any) -> None:
     processes = [
         Process(),
-        Process(answers=False, early=[log("dropped")]),
-        Process(early=[log("first"), log("second")]),
+        Process(answers=False, early=[log_message("dropped")]),
+        Process(early=[log_message("first"), log_message("second")]),
     ]
     timeouts, logged = Timeouts(opening=1.25), list[str]()
     async with starting(*processes, restart=AT_ONCE, timeouts=timeouts) as (client, times):
@@ -253,7 +248,7 @@ async def test_a_process_that_opens_no_session_is_closed(
 async def test_messages_of_a_process_before_its_session_are_bounded(starting: Any) -> None:
     class Talkative(Process):
         async def receive(self) -> bytes:
-            return encode_message(log("x" * (BUFFERED_BYTES // 4)))
+            return encode_message(log_message("x" * (BUFFERED_BYTES // 4)))
 
     processes = [Process(), Talkative()]
     async with starting(*processes, restart=Restart(limit=1, pauses=())) as (client, _):

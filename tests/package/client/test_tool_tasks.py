@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.live import handlers_with, live
-from kit.requestor import ACCEPTED, RELATED, REVISION, Work
+from kit.requestor import ACCEPTED, RELATED, REVISION, Work, requirement
 from kit.respondent import accept_result
 from kit.samples import task
 from kit.scripted import ScriptedServer
@@ -53,13 +53,8 @@ async def connect_scripted(
         yield client, server
 
 
-@pytest.mark.requirement(
-    "tasks.tool-optional",
-    "tasks.create-request",
-    "tasks.no-related-task-in-requests",
-    "tasks.tool-required-client",
-    revisions=(REVISION,),
-)
+@requirement("tasks.tool-optional", "tasks.create-request", "tasks.no-related-task-in-requests")
+@requirement("tasks.tool-required-client")
 async def test_a_call_is_a_task_where_one_is_wanted_or_required() -> None:
     work = Work()
     work.go.set()
@@ -80,13 +75,8 @@ async def test_a_call_is_a_task_where_one_is_wanted_or_required() -> None:
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"tasks": {}}, {"tasks": {"list": {}}}])
-@pytest.mark.requirement(
-    "tasks.augment-only-if-declared",
-    "tasks.no-capability-no-tasks",
-    "tasks.requests-exhaustive",
-    "tasks.tool-no-server-capability",
-    revisions=(REVISION,),
-)
+@requirement("tasks.augment-only-if-declared", "tasks.no-capability-no-tasks")
+@requirement("tasks.requests-exhaustive", "tasks.tool-no-server-capability")
 async def test_without_the_capability_no_call_is_a_task(capabilities: Any) -> None:
     declared = {"tools": {}, **capabilities}
     async with connect_scripted(RESULT, capabilities=declared) as (client, server):
@@ -95,12 +85,7 @@ async def test_without_the_capability_no_call_is_a_task(capabilities: Any) -> No
         assert server.heard == []
 
 
-@pytest.mark.requirement(
-    "tasks.input-required-call-result",
-    "tasks.any-stream",
-    "tasks.poll-beside-result",
-    revisions=(REVISION,),
-)
+@requirement("tasks.input-required-call-result", "tasks.any-stream", "tasks.poll-beside-result")
 async def test_a_task_that_requires_input_gets_it_from_the_handlers() -> None:
     names = iter(("name 1", "name 2"))
     handlers = handlers_with(elicit=lambda params: accept_result(name=next(names)))
@@ -112,7 +97,7 @@ async def test_a_task_that_requires_input_gets_it_from_the_handlers() -> None:
         assert len(record.sent_as("tasks/result")) == 1
 
 
-@pytest.mark.requirement("tasks.poll-beside-result", revisions=(REVISION,))
+@requirement("tasks.poll-beside-result")
 async def test_a_client_that_stops_waiting_for_a_result_polls_on() -> None:
     class Slow(ClientHandlers):
         async def elicit(self, params: Any, ctx: Any) -> Any:
@@ -130,9 +115,7 @@ async def test_a_client_that_stops_waiting_for_a_result_polls_on() -> None:
         assert (await client.task(handle.task_id).result()).data == "Ada and Ada"
 
 
-@pytest.mark.requirement(
-    "tasks.progress-token-lifetime", "tasks.result-exact", revisions=(REVISION,)
-)
+@requirement("tasks.progress-token-lifetime", "tasks.result-exact")
 async def test_progress_comes_after_the_call_is_answered() -> None:
     work, reports = Work(), list[Any]()
     async with live(work.server, REVISION) as (client, _):
@@ -164,12 +147,7 @@ async def test_the_iteration_gives_status_and_progress() -> None:
         assert (await handle.wait(), reports) == ("completed", [])
 
 
-@pytest.mark.requirement(
-    "tasks.cancel-not-by-notification",
-    "tasks.cancel-gated",
-    "tasks.cancel-no-retention",
-    revisions=(REVISION,),
-)
+@requirement("tasks.cancel-not-by-notification", "tasks.cancel-gated", "tasks.cancel-no-retention")
 async def test_a_handle_cancels_its_task_by_a_request() -> None:
     work = Work()
     async with live(work.server, REVISION) as (client, record):
@@ -195,7 +173,7 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
             await handle.answer({})
 
 
-@pytest.mark.requirement("tasks.cancel-not-by-notification", revisions=(REVISION,))
+@requirement("tasks.cancel-not-by-notification")
 async def test_giving_up_a_call_that_needs_a_task_cancels_the_task() -> None:
     work = Work()
 
@@ -215,7 +193,7 @@ async def test_giving_up_a_call_that_needs_a_task_cancels_the_task() -> None:
         assert len(record.sent_as("tasks/cancel")) == 1
 
 
-@pytest.mark.requirement("tasks.ttl-expiry-delete", revisions=(REVISION,))
+@requirement("tasks.ttl-expiry-delete")
 async def test_a_task_is_picked_up_again_by_its_id() -> None:
     work = Work()
     async with connect(work.server, revision=REVISION) as client:
@@ -228,7 +206,7 @@ async def test_a_task_is_picked_up_again_by_its_id() -> None:
             await client.task("unknown").result()
 
 
-@pytest.mark.requirement("tasks.list-cursor-opaque", revisions=(REVISION,))
+@requirement("tasks.list-cursor-opaque")
 async def test_the_cursor_of_a_list_of_tasks_is_sent_back_as_it_is() -> None:
     cursor = "\u00e9 = ?"
     first = {"tasks": [task("working")], "nextCursor": cursor}
@@ -335,7 +313,7 @@ async def test_a_blocking_client_has_the_same_handle(anyio_backend: str) -> None
     assert results == ["completed", "Ada and Ada", "completed", "Ada and Ada"]
 
 
-@pytest.mark.requirement("tasks.tool-forbidden-client", revisions=(REVISION,))
+@requirement("tasks.tool-forbidden-client")
 async def test_tasks_are_refused_locally_by_a_tool_or_a_revision_without_them() -> None:
     async with live(Work().server, REVISION) as (client, record):
         with pytest.raises(MethodNotFoundError, match="'plain' must not be called as a task"):
@@ -348,14 +326,8 @@ async def test_tasks_are_refused_locally_by_a_tool_or_a_revision_without_them() 
         assert record.sent_as("tools/call") == []
 
 
-@pytest.mark.requirement(
-    "tasks.poll-until-terminal",
-    "tasks.respect-poll-interval",
-    "tasks.result-request",
-    "tasks.status-notification-not-relied-on",
-    "tasks.status-notification-keep-polling",
-    revisions=(REVISION,),
-)
+@requirement("tasks.poll-until-terminal", "tasks.respect-poll-interval", "tasks.result-request")
+@requirement("tasks.status-notification-not-relied-on", "tasks.status-notification-keep-polling")
 async def test_a_task_is_polled_in_its_interval_though_notifications_may_come() -> None:
     answers = [{"task": task("working")}, task("working"), task("completed"), RESULT]
     async with connect_scripted(*answers) as (client, server):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 
 from kit.live import handlers_with
-from kit.requestor import ACCEPTED, RELATED, REVISION, Requestor, asking_server
+from kit.requestor import ACCEPTED, RELATED, REVISION, Requestor, asking_server, requirement
 from kit.rules import module_of
 from kit.wire import encode_message
 from mcpgen_runtime import (
@@ -22,7 +21,6 @@ from mcpgen_runtime import (
 )
 
 MODELS = module_of(REVISION)
-requirement = partial(pytest.mark.requirement, revisions=(REVISION,))
 ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
 TEXT = {"type": "text", "text": "Hello"}
 NAME: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
