@@ -11,16 +11,7 @@ import anyio
 import pytest
 
 from kit.live import TEXT, FakeServer, live, server_with, text_of
-from kit.respondent import (
-    ASK,
-    HI,
-    ROOTS,
-    SAMPLED,
-    TOOL,
-    USE,
-    connect_respondent,
-    refusal_code,
-)
+from kit.respondent import ASK, HI, ROOTS, SAMPLED, TOOL, USE, connect_respondent, refusal_code
 from kit.rules import revisions_holding
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, legacy, modern, text_in
 from mcpgen_runtime import (

@@ -12,12 +12,7 @@ from kit.live import FakeServer
 from kit.scripted import connect_scripted
 from kit.simulation import on_virtual_clock
 from kit.wire import ALL, CANCELLED, LISTEN, PER_REQUEST, every, legacy, modern
-from mcpgen_runtime import (
-    ConnectionClosedError,
-    ListeningAgain,
-    RequestTimeoutError,
-    connect,
-)
+from mcpgen_runtime import ConnectionClosedError, ListeningAgain, RequestTimeoutError, connect
 from package.client.test_client_listen import AT_ONCE, CUT, NOBODY, Losing, listening
 
 pytestmark = on_virtual_clock

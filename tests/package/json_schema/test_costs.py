@@ -16,11 +16,7 @@ from kit.scripted import connect_scripted
 from mcpgen_runtime import McpError, RemoteProtocolError, Server, Timeouts, connect
 from mcpgen_runtime.json_schema import Deadline
 from mcpgen_runtime.json_schema.keywords import ID_CHARACTERS
-from mcpgen_runtime.json_schema.validation import (
-    complaint_in_time,
-    validator,
-    validator_in_time,
-)
+from mcpgen_runtime.json_schema.validation import complaint_in_time, validator, validator_in_time
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -15,15 +15,7 @@ from kit.issuer import proof_key, proof_of, token_of
 from kit.live import server_with
 from kit.requestor import requestor
 from kit.web import Web
-from kit.wire import (
-    INITIALIZED,
-    LISTEN,
-    PER_REQUEST,
-    SESSIONS,
-    encode_message,
-    initialize,
-    request,
-)
+from kit.wire import INITIALIZED, LISTEN, PER_REQUEST, SESSIONS, encode_message, initialize, request
 from mcpgen_runtime import Context, DpopValidation, Limits, MemoryBus, MemoryKeyRing, Server, Tasks
 from mcpgen_runtime.server.asgi.request import AcceptedHeads, HttpRequest
 from mcpgen_runtime.server.auth.verifiers import PrincipalCache

@@ -102,9 +102,7 @@ def requests_of(revision: str, value: Any = "DEEP") -> Iterator[dict[str, Any]]:
     yield {**ping, "params": {"_meta": value}}
     client = {"name": "t", "version": "1", "icons": value}
     yield request(
-        revision,
-        "initialize",
-        {"protocolVersion": value, "capabilities": {}, "clientInfo": client},
+        revision, "initialize", {"protocolVersion": value, "capabilities": {}, "clientInfo": client}
     )
     for capabilities in ({"experimental": {"x": value}}, {"extensions": {"a/b": value}}):
         params = {"protocolVersion": SESSION, "capabilities": capabilities, "clientInfo": client}

@@ -12,13 +12,7 @@ from msgspec import Raw
 
 from kit.live import App, live, names_back, server_with
 from kit.wire import ALL, HANDSHAKE, ServerEnd, modern, speaking_to
-from mcpgen_runtime import (
-    Context,
-    EncodingError,
-    LocalProtocolError,
-    McpError,
-    encode,
-)
+from mcpgen_runtime import Context, EncodingError, LocalProtocolError, McpError, encode
 from mcpgen_runtime.foreign_text import safe_repr
 from mcpgen_runtime.protocol.events import ReportProgress
 

@@ -10,21 +10,9 @@ import pytest
 from kit.live import FakeServer, live, server_with
 from kit.rules import revision_fixture, revisions_holding
 from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS
-from kit.wire import (
-    ALL,
-    INITIALIZED,
-    ClientEnd,
-    ServerEnd,
-    facts,
-    initialize,
-    modern,
-)
+from kit.wire import ALL, INITIALIZED, ClientEnd, ServerEnd, facts, initialize, modern
 from mcpgen_runtime import Client, ClientHandlers, Context, connect
-from mcpgen_runtime.protocol.events import (
-    Ignored,
-    NotificationReceived,
-    SendLog,
-)
+from mcpgen_runtime.protocol.events import Ignored, NotificationReceived, SendLog
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
 
 revision = revision_fixture(ALL)

@@ -13,14 +13,7 @@ from typing import Any, TypeAlias, get_args
 
 from decoding.instances import Instances
 from kit.live import RawServer
-from kit.wire import (
-    ACKNOWLEDGED,
-    HANDSHAKE,
-    LISTEN,
-    PER_REQUEST,
-    RawEnd,
-    speaking_to,
-)
+from kit.wire import ACKNOWLEDGED, HANDSHAKE, LISTEN, PER_REQUEST, RawEnd, speaking_to
 from mcpgen import diff
 from mcpgen.diff import bridge
 from mcpgen.diff.protocol import Protocol

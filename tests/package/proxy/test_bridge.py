@@ -26,10 +26,7 @@ UNSEEN = {
 
 LOGGED = re.compile(r"proxy 'bridge': (\S+) is (?:lost|degraded): ")
 
-pytestmark = [
-    pytest.mark.costly,
-    pytest.mark.on_asyncio,
-]
+pytestmark = [pytest.mark.costly, pytest.mark.on_asyncio]
 
 
 def losses(old: str, new: str, sender: str, *more: Outcome) -> dict[str, Row]:

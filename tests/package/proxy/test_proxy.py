@@ -381,9 +381,7 @@ def clock() -> Server:
 
 
 @every
-async def test_names_of_several_servers_have_configured_prefixes(
-    revision: str,
-) -> None:
+async def test_names_of_several_servers_have_configured_prefixes(revision: str) -> None:
     proxy = Server.proxy({"mcpServers": {"shop": shop(), "clock": clock()}}, name="all")
     async with connect(proxy, revision=revision) as client:
         assert client.server_info["name"] == "all"

@@ -13,12 +13,7 @@ from kit.live import handlers_with
 from kit.requestor import ACCEPTED, RELATED, REVISION, Requestor, asking_server, requirement
 from kit.rules import module_of
 from kit.wire import encode_message
-from mcpgen_runtime import (
-    ClientHandlers,
-    ClientTasks,
-    InvalidParamsError,
-    decoder,
-)
+from mcpgen_runtime import ClientHandlers, ClientTasks, InvalidParamsError, decoder
 
 MODELS = module_of(REVISION)
 ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"

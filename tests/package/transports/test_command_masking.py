@@ -9,12 +9,7 @@ import pytest
 
 from kit.stdio_process import script
 from kit.wire import HANDSHAKE
-from mcpgen_runtime import (
-    RequestTimeoutError,
-    ServerStartError,
-    Timeouts,
-    connect,
-)
+from mcpgen_runtime import RequestTimeoutError, ServerStartError, Timeouts, connect
 from mcpgen_runtime.command_masking import COMMAND_TEXT, masked_command
 from mcpgen_runtime.transports.process import open_process
 

@@ -33,10 +33,7 @@ from mcpgen_runtime import (
     Timeouts,
     connect,
 )
-from mcpgen_runtime.protocol.jsonrpc import (
-    InvalidMessage,
-    parse,
-)
+from mcpgen_runtime.protocol.jsonrpc import InvalidMessage, parse
 from mcpgen_runtime.runtime.peer import UNMATCHED_SECONDS
 
 JSON = "expected JSON: "

@@ -331,9 +331,7 @@ def lifeline(tmp_path: Path) -> Lifeline:
     return Lifeline(tmp_path)
 
 
-async def test_a_dead_server_whose_child_holds_the_output_has_ended(
-    lifeline: Lifeline,
-) -> None:
+async def test_a_dead_server_whose_child_holds_the_output_has_ended(lifeline: Lifeline) -> None:
     starts = "print('{}', flush=True); subprocess.Popen([sys.executable, '-c', child + ends, "
     starts += f"{lifeline.path!r}]); sys.stdin.readline()"
     async with server(python(CHILD, starts)) as channel:
@@ -352,9 +350,7 @@ async def test_a_dead_server_whose_child_holds_the_output_has_ended(
     "stdio.shutdown-client-portable",
     revisions=EVERY_REVISION,
 )
-async def test_closing_ends_the_input_and_signals_no_server_that_exits(
-    tmp_path: Path,
-) -> None:
+async def test_closing_ends_the_input_and_signals_no_server_that_exits(tmp_path: Path) -> None:
     records = f"""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(9))
     print("{{}}", flush=True)

@@ -36,12 +36,7 @@ from mcpgen_runtime import (
 from mcpgen_runtime.auth.identifiers import canonical_resource
 from mcpgen_runtime.auth.token_endpoint import grant_key
 from mcpgen_runtime.client.auth.interactions import PROMPT_SECONDS, PROMPTS, PromptLimit
-from package.client.auth.protected import (
-    agreeing_user,
-    client_of,
-    run_issuer,
-    run_protected_server,
-)
+from package.client.auth.protected import agreeing_user, client_of, run_issuer, run_protected_server
 from package.client.auth.test_device_flow import DeviceIssuer
 from requirements import EVERY_REVISION, requirement
 

@@ -31,12 +31,7 @@ from mcpgen_runtime import (
     PrivateKey,
     connect,
 )
-from mcpgen_runtime.auth.steps import (
-    Fetch,
-    Fetched,
-    Flow,
-    PrepareRedirect,
-)
+from mcpgen_runtime.auth.steps import Fetch, Fetched, Flow, PrepareRedirect
 from mcpgen_runtime.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
 from mcpgen_runtime.client.auth.flow_driver import AuthFetcher, FlowDriver
 from mcpgen_runtime.client.auth.token_authorizer import TokenAuthorizer

@@ -173,11 +173,7 @@ NEW_TOOL = at(SHOP, "tools/+", {"name": "pay", "inputSchema": {"type": "object"}
 async def record(path: Path, lists: Mapping[str, Any] = SHOP, revision: str = LATEST) -> None:
     """Write the lock of a server with some lists."""
     opening = connect(
-        ListingServer(lists),
-        revision=revision,
-        lock=path,
-        lock_name="shop",
-        on_new_server="record",
+        ListingServer(lists), revision=revision, lock=path, lock_name="shop", on_new_server="record"
     )
     async with opening:
         pass

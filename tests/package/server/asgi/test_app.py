@@ -242,11 +242,7 @@ asyncio.run(main())
 print(sent[0]["status"])
 """
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=PACKAGE_ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
+        [sys.executable, "-c", code], cwd=PACKAGE_ROOT, capture_output=True, text=True, timeout=60
     )
     assert (done.stderr, done.stdout) == ("", "400\n")
 

@@ -13,13 +13,7 @@ import pytest
 from kit.engine import Engine
 from kit.limits import SetLimit
 from kit.requestor import requirement
-from mcpgen_runtime import (
-    InvalidParamsError,
-    MemoryTaskStore,
-    SharedState,
-    TaskRecord,
-    TaskStore,
-)
+from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, SharedState, TaskRecord, TaskStore
 from mcpgen_runtime.errors import InternalError
 from package.server.shared.shared_servers import in_engine
 

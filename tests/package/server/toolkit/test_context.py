@@ -12,13 +12,7 @@ import pytest
 from kit.live import handlers_with, server_with
 from kit.respondent import accept_result, connect_respondent
 from kit.wire import ALL, every, facts, legacy, modern, speaking_to, text_in
-from mcpgen_runtime import (
-    Accepted,
-    Context,
-    MissingCapabilityError,
-    Server,
-    connect,
-)
+from mcpgen_runtime import Accepted, Context, MissingCapabilityError, Server, connect
 
 
 @pytest.mark.requirement("logging.message-shape")

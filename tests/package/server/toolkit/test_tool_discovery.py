@@ -14,15 +14,7 @@ from kit.guarded import challenge_in, protected_settings
 from kit.issuer import bearer, token_of
 from kit.live import handlers_with, tool_names
 from kit.wire import PER_REQUEST, SESSIONS, every
-from mcpgen_runtime import (
-    Context,
-    Principal,
-    RemoteError,
-    Server,
-    ToolError,
-    ToolSearch,
-    connect,
-)
+from mcpgen_runtime import Context, Principal, RemoteError, Server, ToolError, ToolSearch, connect
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio

@@ -221,9 +221,7 @@ def test_a_refusal_has_the_reasons_of_the_server_and_advice(
     assert text == f"POST {URL} answered HTTP {status}{advice}"
 
 
-def test_a_reason_in_the_body_of_a_refusal_is_not_repeated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_reason_in_the_body_of_a_refusal_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     challenge = 'A error_description="expired", B error="other"'
     refusal = says(b"it is expired", 403, WWW_Authenticate=challenge)
     text, _ = refusal_of(refusal, monkeypatch)

@@ -18,13 +18,7 @@ from kit.live import handlers_with
 from kit.rules import revision_fixture
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import SESSIONS
-from mcpgen_runtime import (
-    ConnectFailedError,
-    HttpTimeouts,
-    ResponseLostError,
-    Timeouts,
-    connect,
-)
+from mcpgen_runtime import ConnectFailedError, HttpTimeouts, ResponseLostError, Timeouts, connect
 
 pytestmark = pytest.mark.processes
 

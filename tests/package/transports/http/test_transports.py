@@ -234,9 +234,7 @@ async def test_another_status_is_reported(revision: str, status: int) -> None:
 @pytest.mark.parametrize(
     "refusal", [refuse_with(-32601, 404), *(refuse_with(code) for code in CODES)]
 )
-async def test_an_error_of_a_modern_server_does_not_suggest_http_sse(
-    refusal: Handler,
-) -> None:
+async def test_an_error_of_a_modern_server_does_not_suggest_http_sse(refusal: Handler) -> None:
     async def late(asked: Asked, reply: Reply) -> None:
         await (says(b"", 404) if asked.what == "server/discover" else refusal)(asked, reply)
 
