@@ -71,9 +71,15 @@ async def live(
 
 
 async def open_and_close(opening: AbstractAsyncContextManager[Any]) -> None:
-    """Open a connection, such as one that is refused, and close it."""
+    """Open a connection, and close it."""
     async with opening:
         pass
+
+
+async def expect_refusal(opening: AbstractAsyncContextManager[Any]) -> None:
+    """Open a connection that is refused; to be within `pytest.raises`."""
+    async with opening:
+        raise AssertionError("it was opened")
 
 
 TOO_LONG = b"a message of more than 10 bytes"

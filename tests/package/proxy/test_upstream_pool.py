@@ -16,7 +16,7 @@ import pytest
 
 from kit.asgi_client import Http, asgi
 from kit.limits import SetLimit
-from kit.live import text_of
+from kit.live import expect_refusal, text_of
 from kit.simulation import ASYNCIO, simulate
 from kit.stdio_process import PATHS
 from kit.wire import HANDSHAKE
@@ -339,8 +339,7 @@ async def test_a_proxy_ends_while_the_server_behind_is_silent() -> None:
     outer.mount(Server.proxy(Silent()), prefix="silent")
     outer.mount(Server("failing", lifespan=failing), prefix="failing")
     with anyio.fail_after(5), pytest.raises(ValueError, match="no database"):
-        async with connected(outer, revision=NEWEST):
-            raise AssertionError
+        await expect_refusal(connected(outer, revision=NEWEST))
 
 
 async def test_a_channel_is_used_once(tmp_path: Path) -> None:

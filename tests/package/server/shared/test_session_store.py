@@ -103,8 +103,8 @@ def test_rules_of_two_workers_keep_their_order_by_server(
         replace(
             RECORD,
             rules=tuple(
-                (int(number), frozenset({key}), frozenset[str](), True)
-                for number, key in words.split()
+                (int(word[0]), frozenset({word[1]}), frozenset[str](), True)
+                for word in words.split()
             ),
         )
         for words in (stored, before, ours)

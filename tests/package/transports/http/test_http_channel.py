@@ -21,7 +21,7 @@ from kit.http_script import (
     stream_events,
 )
 from kit.http_server import Asked, Handler, Reply
-from kit.live import handlers_with
+from kit.live import expect_refusal, handlers_with
 from kit.rules import revision_fixture, revisions_holding
 from kit.wire import (
     ACKNOWLEDGED,
@@ -444,8 +444,7 @@ async def test_a_server_without_subscriptions_is_asked_once(revision: str) -> No
     async with scripted(script) as (client, server):
         for refusal in (RemoteError, HttpStatusError):
             with pytest.raises(refusal):
-                async with client.listen(tools=True):
-                    pytest.fail("it was refused")
+                await expect_refusal(client.listen(tools=True))
         assert len(server.of(LISTEN)) == 2
 
 
@@ -528,6 +527,5 @@ async def test_a_session_stream_that_is_not_reopened_ends_listening(
             with anyio.fail_after(10), pytest.raises(kind, match=f"HTTP {status}"):
                 await anext(changes)
         with pytest.raises(kind):
-            async with client.listen(tools=True):
-                pytest.fail("nothing can be heard")
+            await expect_refusal(client.listen(tools=True))
         await client.list_tools()

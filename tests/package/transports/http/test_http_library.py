@@ -32,6 +32,7 @@ from kit.http_script import (
     stream_events,
 )
 from kit.http_server import Asked, Handler, HttpServer, Reply, unused_port
+from kit.live import expect_refusal
 from kit.wire import STREAMABLE
 from mcpgen_runtime import (
     ConnectFailedError,
@@ -666,7 +667,6 @@ async def test_an_error_of_the_older_transport_shows_events_safely(type: str, da
     script = SseScript(STREAMABLE[0], on={"GET": stream_events(event, last=Reply.gone)})
     async with HttpServer(script) as server:
         with anyio.fail_after(20), pytest.raises(RemoteProtocolError) as caught:
-            async with connect(server.url, transport="sse"):
-                raise AssertionError("it was opened")
+            await expect_refusal(connect(server.url, transport="sse"))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 700

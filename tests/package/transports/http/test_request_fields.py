@@ -360,8 +360,8 @@ async def test_a_mark_that_came_later_is_learnt_and_the_call_repeated(
     revision: str, raw: bool, known: bool
 ) -> None:
     earlier = [lists(tool("marked", region={"type": "string"}))] * known
-    first = {"tools/list": earlier, "tools/call": [refuse_with(MISMATCH)]}
-    script = listing(revision, MARKED, once=first)
+    once = {"tools/list": earlier, "tools/call": [refuse_with(MISMATCH)]}
+    script = listing(revision, MARKED, once=once)
     arguments = {"region": "us"}
     async with connect_scripted(script) as (client, server):
         if known:
@@ -392,8 +392,8 @@ async def test_a_call_that_stays_refused_is_an_error(revision: str) -> None:
 
 
 async def test_marks_are_read_from_lists_had_by_wire_name(revision: str) -> None:
-    first = {"tools/list": [lists(MARKED)]}
-    script = listing(revision, tool("marked", region=header("Area")), once=first)
+    once = {"tools/list": [lists(MARKED)]}
+    script = listing(revision, tool("marked", region=header("Area")), once=once)
     async with connect_scripted(script) as (client, server):
         for ask in (client.request, client.request_raw):
             await ask("tools/list")
