@@ -200,6 +200,7 @@ def run(folder: Path, *argv: str, **environment: str) -> subprocess.CompletedPro
         [sys.executable, *argv],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), **environment},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=SECONDS,
