@@ -1,6 +1,6 @@
 """Computes the figures of `docs/generated-sdk.md`, and compares them with those on the page.
 
-    PYTHONPATH=tests python -m tests.findings CACHE [--write]
+    PYTHONPATH=tests:generated python -m tests.findings CACHE [--write]
 
 CACHE is the folder in which sessions of `nox` leave what they measured: the runs of the conformance
 suite and of the official SDK's tests. Without a run the figures of these blocks are not compared,
