@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 
 import documents
-from conventions.sources import PACKAGE, ROOT, python_files, relative_name, text_of, tree_of
+from conventions.sources import (
+    PACKAGE,
+    ROOT,
+    nodes_for_types,
+    python_files,
+    relative_name,
+    text_of,
+    tree_of,
+)
 from mcpgen import __version__
 
 pytestmark = pytest.mark.lengthy
@@ -112,21 +120,11 @@ def foreign_imports(path: Path) -> Iterator[tuple[ast.stmt, set[str]]]:
         yield node, names - set(sys.stdlib_module_names)
 
 
-def is_type_checking(node: ast.stmt) -> bool:
-    match node:
-        case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
-            return True
-        case _:
-            return False
-
-
 def forbidden_imports(path: Path) -> Iterator[str]:
-    body = tree_of(path).body
-    top = {id(node) for node in body}
-    unrun = {id(each) for node in body if is_type_checking(node) for each in ast.walk(node)}
+    top, unrun = {*tree_of(path).body}, nodes_for_types(path)
     for node, names in foreign_imports(path):
-        allowed = CORE if id(node) in top else CORE | OPTIONAL
-        if id(node) in unrun:
+        allowed = CORE if node in top else CORE | OPTIONAL
+        if node in unrun:
             allowed = allowed | TYPES_ONLY
         for name in sorted(names - allowed):
             yield f"{relative_name(path)}:{node.lineno}: {name}"

@@ -108,12 +108,9 @@ class Page:
 def is_literal(node: nodes.Expr) -> bool:
     """Whether an expression goes through the function that writes literals."""
     match node:
-        case nodes.Filter(name="literal"):
+        case nodes.Filter(name="literal") | nodes.Call(node=nodes.Name(name="literal")):
             return True
-        case nodes.Call(node=nodes.Name(name="literal")):
-            return True
-        case _:
-            return False
+    return False
 
 
 def format_expression(node: nodes.Node | None) -> str:
