@@ -97,16 +97,6 @@ def archive() -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def newest_draft() -> str:
-    """The text of the newest draft of the archive."""
-    path = archive()
-    assert path is not None
-    with tarfile.open(path) as file:
-        member = file.extractfile(max(n for n in file.getnames() if n.endswith("-draft.json")))
-        assert member is not None
-        return member.read().decode()
-
-
 @cache
 def states() -> tuple[str, ...]:
     """The names of all states, oldest first."""
@@ -116,6 +106,16 @@ def states() -> tuple[str, ...]:
     with tarfile.open(path) as file:
         names = (Path(name) for name in file.getnames())
         return tuple(sorted(name.stem for name in names if name.suffix == ".json"))
+
+
+def write_newest_draft(folder: Path) -> Path:
+    """The file of the newest draft of the archive, unpacked in a folder."""
+    path = archive()
+    assert path is not None
+    newest = max(name for name in states() if name.endswith("-draft"))
+    with tarfile.open(path) as file:
+        file.extract(f"history/{newest}.json", folder, filter="data")
+    return folder / "history" / f"{newest}.json"
 
 
 def chosen_files() -> list[tuple[str, bool]]:

@@ -202,8 +202,6 @@ async def check_renewal(url: str, **settings: Any) -> MemoryStore:
     return store
 
 
-async def text_of(client: Any, tool: str) -> str:
-    """The text that a tool of our client answers with."""
-    result = await client.call_tool(tool, {})
-    text: str = result.content[0].text
-    return text
+async def text_of(client: Any, tool: str, **arguments: Any) -> str:
+    """The text of the first block of the result of a tool, for clients of any library."""
+    return str((await client.call_tool(tool, arguments)).content[0].text)
