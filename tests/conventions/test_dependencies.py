@@ -68,27 +68,6 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 
-def loaded_by(statement: str) -> set[str]:
-    """Names of the modules that a statement loads in a fresh interpreter."""
-    code = PROBE.format(statement=statement)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        cwd=PACKAGE.parent,
-        timeout=60,
-    )
-    names: list[str] = json.loads(done.stdout)
-    return set(names)
-
-
-def third_party(modules: set[str]) -> set[str]:
-    """Distributions among the modules, by their top name."""
-    tops = {name.partition(".")[0] for name in modules}
-    own = {name for name in tops if name.startswith("_") or name == PACKAGE.name}
-    return tops - own - set(sys.stdlib_module_names)
-
-
 @pytest.mark.parametrize(
     ("statement", "loads_revisions"),
     [
@@ -101,8 +80,13 @@ def third_party(modules: set[str]) -> set[str]:
 def test_importing_the_package_loads_only_core_dependencies(
     statement: str, loads_revisions: bool
 ) -> None:
-    loaded = loaded_by(statement)
-    assert third_party(loaded) <= CORE | BROUGHT_ALONG | {"mcpgen_runtime"}
+    """In a fresh interpreter."""
+    command = [sys.executable, "-c", PROBE.format(statement=statement)]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=PACKAGE.parent)
+    loaded: list[str] = json.loads(done.stdout)
+    tops = {name.partition(".")[0] for name in loaded if not name.startswith("_")}
+    others = tops - {PACKAGE.name} - set(sys.stdlib_module_names)
+    assert others <= CORE | BROUGHT_ALONG
     revisions = [name for name in loaded if name.startswith("mcpgen_runtime.r2")]
     assert loads_revisions or revisions == []
 

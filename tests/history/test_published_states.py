@@ -118,24 +118,19 @@ def write_newest_draft(folder: Path) -> Path:
     return folder / "history" / f"{newest}.json"
 
 
-def chosen_files() -> list[tuple[str, bool]]:
-    """The files that are read, and whether the types of each are checked."""
-    if os.environ.get("MCP_HISTORY") == "all":
-        names = [f"{name}{suffix}" for name in states() for suffix in SUFFIXES]
-    else:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Choose files, and those whose types are checked; only when these tests are run."""
+    if "name" not in metafunc.fixturenames:
+        return
+    names: list[str] = []
+    if "not history" not in metafunc.config.getoption("markexpr"):
         refused = {name.partition(".")[0] for name in REFUSED}
         sample = sorted({*states()[::6], *(refused & {*states()})})
         names = [f"{name}{SUFFIXES[at % 2]}" for at, name in enumerate(sample)]
-    return [(name, at % TYPED == 0) for at, name in enumerate(names)]
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Look into the archive only when these tests are run."""
-    if "name" not in metafunc.fixturenames:
-        return
-    wanted = "not history" not in metafunc.config.getoption("markexpr")
-    files = chosen_files() if wanted else []
-    metafunc.parametrize(("name", "typed"), files, ids=[name for name, _ in files])
+        if os.environ.get("MCP_HISTORY") == "all":
+            names = [f"{name}{suffix}" for name in states() for suffix in SUFFIXES]
+    files = [(name, at % TYPED == 0) for at, name in enumerate(names)]
+    metafunc.parametrize(("name", "typed"), files, ids=names)
 
 
 def test_a_published_state_is_a_package_that_serves_a_tool_call(

@@ -89,17 +89,12 @@ def run_mypy(folder: Path) -> dict[str, list[str]]:
     return errors
 
 
-def modules_in(package: Path) -> dict[str, str]:
-    """The texts of modules and stubs by their paths in a package."""
-    files = (path for path in package.rglob("*.py*") if path.suffix in (".py", ".pyi"))
-    return {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in files}
-
-
 def unseen_modules(folder: Path) -> Iterator[str]:
     """Modules of packages that pyright has not seen, in the committed package or those before."""
     seen: set[tuple[str, ...]] = set()
     for package in (COMMITTED, *(folder / name for name in (*OF_THE_NEWEST, *STRICT))):
-        modules = modules_in(package)
+        files = (path for path in package.rglob("*.py*") if path.suffix in (".py", ".pyi"))
+        modules = {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in files}
         for path, text in modules.items():
             imported = sorted({*imported_files(path, text, modules)})
             row = (path, text, *(part for each in imported for part in (each, modules[each])))
