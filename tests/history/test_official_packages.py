@@ -54,21 +54,21 @@ def test_the_shipped_ui_has_the_official_types_of_its_metadata(packages: Path) -
     [row] = [row for row in shipped_extensions.entries() if row.name == "ui"]
     assert hashlib.sha256(official.read_bytes()).hexdigest() == row.official
     ours, theirs = (
-        fields_of(package_with(word)["r2026_07_28/ui/models.py"])
+        fields_of(package_with(word, form=dict)["r2026_07_28/ui/models.py"])
         for word in ("ui", f"io.modelcontextprotocol/ui={official}")
     )
     assert ours.keys() >= {"McpUiToolMeta", "McpUiResourceMeta", "McpUiClientCapabilities"}
     assert {name: theirs.get(name) for name in ours} == ours
 
 
-def package_with(word: str) -> Mapping[str, str]:
+def package_with(word: str, **how: Any) -> Mapping[str, str]:
     """The files of a package of the newest revision with an extension."""
     request = build_request.BuildRequest(
         "pkg",
         schema_sources.by_name(("2026-07-28",)),
         extensions=build_request.named_extensions([word]),
     )
-    return pipeline.build(request, form=dict)
+    return pipeline.build(request, **how)
 
 
 def test_the_schema_of_bundles_is_the_official_one_without_prose(packages: Path) -> None:
