@@ -19,7 +19,6 @@ from kit.wire import (
     PER_REQUEST,
     SESSIONS,
     encode_message,
-    initialize,
     request,
     sessions,
     streamable,
@@ -164,16 +163,6 @@ async def test_calls_have_the_seconds_to_drain_and_then_fail(
 def application(http: Http) -> Any:
     """The application that a client calls."""
     return http.app
-
-
-@pytest.mark.one_process
-@sessions
-async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: str) -> None:
-    async with speaking(Server("tester"), revision, limits=Limits(sessions=1)) as http:
-        await application(http).close_streams()
-        refused = await http.another().post(initialize(revision))
-    assert (refused.status, refused.fields["retry-after"]) == (503, "1")
-    assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
 
 
 @on_virtual_clocks

@@ -151,24 +151,6 @@ async def test_answers_come_one_by_one_on_a_stream_with_other_messages(
         assert sorted(each["id"] for each in reply.messages if "result" in each) == [0, 1, 2]
 
 
-@pytest.mark.requirement("http.post-202-batch")
-@with_batches
-@pytest.mark.parametrize(
-    "batch",
-    [
-        [INITIALIZED, INITIALIZED],
-        [{"jsonrpc": "2.0", "id": 5, "result": {}}, {"jsonrpc": "2.0", "id": 6, "result": {}}],
-        [cancelled_notification(7)],
-    ],
-)
-async def test_a_batch_without_requests_is_accepted_without_a_body(
-    revision: str, batch: Any
-) -> None:
-    async with speaking(Meeting().server, revision) as http:
-        reply = await http.post(batch)
-        assert (reply.status, reply.body) == (202, b"")
-
-
 @with_batches
 async def test_responses_in_a_batch_answer_the_server_s_questions(
     revision: str, waiting: WaitingServer

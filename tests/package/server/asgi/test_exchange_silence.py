@@ -21,23 +21,6 @@ OFTEN = 0.02
 COMMENT = b":\n\n"
 
 
-@pytest.mark.requirement("http.keepalive-comments", "http.x-accel-buffering")
-@streamable
-async def test_a_silent_call_gets_a_stream_with_comments_first(
-    revision: str, waiting: WaitingServer
-) -> None:
-    async with (
-        speaking(waiting.server, revision, keep_alive=OFTEN) as http,
-        waiting.calling(http, revision, 1, "wait", begun=True) as stream,
-    ):
-        assert (stream.status, stream.fields["content-type"]) == (200, SSE)
-        assert stream.fields["x-accel-buffering"] == "no"
-        await stream.until(COMMENT * 2)
-        waiting.go.set()
-        assert text_in(await stream.message()) == "done"
-        await stream.end()
-
-
 @pytest.mark.requirement("http.prime-event")
 @pytest.mark.parametrize("revision", POLLING)
 @pytest.mark.parametrize("back", ["before the answer", "after the answer"])

@@ -157,15 +157,6 @@ async def test_announcements_wait_once_for_a_stream_to_be_opened(
             assert await unread(stream) == []
 
 
-@pytest.mark.one_process
-async def test_a_session_has_so_many_streams_at_a_time() -> None:
-    async with (
-        speaking(Kept().server, OLDER, limits=Limits(per_session=1)) as http,
-        http.stream("GET"),
-    ):
-        assert "Limits.per_session" in (await http.get()).error["message"]
-
-
 async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
     kept = Kept()
     failed: list[Exception] = []

@@ -162,6 +162,9 @@ async def record_case(case: str, revision: str) -> str:
     return text
 
 
+@pytest.mark.requirement("http.post-202", "http.post-202-batch")
+@pytest.mark.requirement("http.get-reply", "http.session-delete-405")
+@pytest.mark.requirement("http.keepalive-comments", "http.x-accel-buffering")
 @pytest.mark.parametrize(
     ("case", "revision"),
     [
