@@ -91,7 +91,8 @@ class Conversation:
                 self.lines.append(self.state())
                 continue
             fields, body = self._encode(row)
-            SENT.set(sent := [])
+            sent: list[str] = []
+            SENT.set(sent)
             verb, path = row.get("verb", "POST"), row.get("path", self._endpoint or None)
             async with http.stream(verb, body, path, fields=fields, begun=False) as stream:
                 if "until" in row:
