@@ -163,9 +163,15 @@ async def record_case(case: str, revision: str) -> str:
     return text
 
 
-@pytest.mark.requirement("http.post-202", "http.post-202-batch")
-@pytest.mark.requirement("http.get-reply", "http.session-delete-405")
+@pytest.mark.requirement("http.post-202", "http.post-202-batch", "jsonrpc.batch-no-initialize")
+@pytest.mark.requirement("http.get-reply", "http.session-delete-405", "http.no-sessions")
 @pytest.mark.requirement("http.keepalive-comments", "http.x-accel-buffering")
+@pytest.mark.requirement("http.request-reply-type", "http.stream-response")
+@pytest.mark.requirement("http.stream-response-per-request-batch", "http.stream-server-messages")
+@pytest.mark.requirement("http.stream-end-after-response", "http.stream-not-closed-early")
+@pytest.mark.requirement("http.event-id", "http.event-id-unique", "http.stream-resumable")
+@pytest.mark.requirement("http.stream-notifications", "http.final-response-ends-stream")
+@pytest.mark.requirement("http.no-resumability")
 @pytest.mark.parametrize(
     ("case", "revision"),
     [
