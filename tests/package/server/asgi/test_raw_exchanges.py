@@ -24,6 +24,10 @@ from mcpgen_runtime.server.asgi.settings import HttpSettings
 pytestmark = pytest.mark.processes
 
 CASES = json.loads(Path(__file__).with_name("raw_exchanges.json").read_text())
+"""Rows are requests: `ask` names a method, `body` and `text` are sent as they are, with `PAD` as
+long as `size` asks. A response is read to its end, or `until` a text, and then left unless it
+`ends`; the rows `meanwhile` come before that. `server` is what the server does, or seconds."""
+
 REVISIONS = {
     "modern": wire.PER_REQUEST,
     "sessions": wire.SESSIONS,
@@ -38,7 +42,6 @@ RANDOM = (
     (r"x{50,}", lambda match: f"<{len(match[0])} x>"),
 )
 """Parts of responses that differ from run to run, or are long."""
-
 
 SENT: ContextVar[list[str]] = ContextVar("SENT")
 """The lines of the request that a task makes."""
