@@ -75,11 +75,10 @@ class BatchResponse(SessionResponse):
         """Do nothing when one of the requests was cancelled: the batch ends the response."""
 
     async def finish_all(self, instead: HttpResponse | None) -> None:
-        """End the response, even if JSON-RPC responses are missing."""
-        self.stop_all()
+        """End the response although JSON-RPC responses are missing."""
         if instead is not None and not self._documents and self.stream is None:
             await self.respond(instead)
-        elif self._left:
+        else:
             await self._end()
 
     def stop(self) -> None:
