@@ -14,7 +14,8 @@ from jsonschema.validators import validator_for
 from generator.schema_pairs import Schema, pairs, values
 from generator.schemas import COUNT, TEXT, obj
 from generator.tables import table
-from mcpgen.contract.inclusion import Inclusion, inclusion_of
+from mcpgen.contract.inclusion import Inclusion, terms_included
+from mcpgen.contract.schema_document import Document
 
 HARD = {**TEXT, "pattern": "^[ab]{40}$"}
 """Texts of which no example is found."""
@@ -25,6 +26,11 @@ def judge(schema: Schema) -> Any:
     """The judge of the values of a schema."""
     draft = jsonschema.Draft202012Validator
     return validator_for(schema, draft)(schema, format_checker=FORMATS)
+
+
+def inclusion_of(old: Schema, new: Schema) -> Inclusion:
+    """Whether every value of a schema is a value of another."""
+    return terms_included(Document(old).root, Document(new).root)
 
 
 def within(levels: int, inner: Schema) -> Schema:

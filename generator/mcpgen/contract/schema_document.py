@@ -34,13 +34,13 @@ class UndecidedError(Exception):
 
     Args:
         reason: Why, in a few words.
-        pointer: The place in the schema.
+        place: The place in a schema; `None` if it is not one place.
     """
 
-    def __init__(self, reason: str, pointer: str = "") -> None:
+    def __init__(self, reason: str, place: Place | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.pointer = pointer
+        self.place = place
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +68,10 @@ class Document:
         try:
             self._class.check_schema(self.schema)
         except jsonschema.SchemaError as error:
-            pointer = "".join(f"/{word}" for word in error.absolute_path)
-            raise UndecidedError("a schema that is not valid", pointer) from error
+            place = Place(self, "").below(*error.absolute_path)
+            raise UndecidedError("a schema that is not valid", place) from error
         except (RecursionError, re.error) as error:
-            raise UndecidedError("a schema that can't be checked") from error
+            raise UndecidedError("a schema that can't be checked", Place(self, "")) from error
 
     @cached_property
     def follows_siblings(self) -> bool:
@@ -97,7 +97,7 @@ class Document:
             elif is_array(part) and key.isdecimal() and int(key) < len(part):
                 part = part[int(key)]
             else:
-                raise UndecidedError("a reference leads nowhere", pointer)
+                raise UndecidedError("a reference leads nowhere", Place(self, pointer))
         return part
 
     def target(self, reference: Json, pointer: str) -> Place:
@@ -107,7 +107,7 @@ class Document:
             UndecidedError: It lies outside the schema, or is named by an anchor.
         """
         if not isinstance(reference, str) or not (reference == "#" or reference[:2] == "#/"):
-            raise UndecidedError("a reference out of the schema", pointer)
+            raise UndecidedError("a reference out of the schema", Place(self, pointer))
         place = Place(self, unquote(reference[1:]))
         self.at(place.pointer)
         return place
@@ -124,12 +124,13 @@ class Document:
             self._validators[term] = self._class(
                 union, registry=self._registry, format_checker=_FORMATS
             )
+        place = Place(self, pointer_of(term))
         try:
             return bool(self._validators[term].is_valid(value))
         except (Unresolvable, RecursionError, OverflowError) as error:
-            raise UndecidedError("the judge of values fails", pointer_of(term)) from error
+            raise UndecidedError("the judge of values fails", place) from error
         except re.error as error:
-            raise UndecidedError("a pattern that Python does not read", pointer_of(term)) from error
+            raise UndecidedError("a pattern that Python does not read", place) from error
 
     @cached_property
     def _class(self) -> Any:

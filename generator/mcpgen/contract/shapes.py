@@ -244,7 +244,7 @@ def _forms_of(term: Term, seen: frozenset[Place]) -> list[Form]:
 def _forms(place: Place, seen: frozenset[Place]) -> list[Form]:
     """The alternatives of one place: its own keywords, and what its applicators add."""
     if place in seen:
-        raise UndecidedError("a schema that refers to itself and nothing else", place.pointer)
+        raise UndecidedError("a schema that refers to itself and nothing else", place)
     seen |= {place}
     schema = place.schema
     if not is_object(schema):
