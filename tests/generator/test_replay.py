@@ -132,13 +132,17 @@ def test_a_revision_that_the_server_lacks_is_refused(traces: Path) -> None:
 
 
 def raw(folder: Path, answers: Any) -> str:
-    """The command of a server that writes some lines after each message."""
+    """The command of a server that writes a line after each message; `echo` logs the message."""
     script = folder / "raw.py"
     lines = [each if isinstance(each, str) else json.dumps(each) for each in answers]
     script.write_text(
-        f"import sys\nlines = {lines!r}\n"
+        f"import json, sys\nlines = {lines!r}\n"
         "for line in sys.stdin:\n"
         "    if lines and lines[0] == 'end': sys.exit(3)\n"
+        "    if lines and lines[0] == 'echo':\n"
+        "        log = {'method': 'notifications/message', 'params': {'data': json.loads(line)}}\n"
+        "        lines[0] = json.dumps({'jsonrpc': '2.0', **log})\n"
+        "        print(lines.pop(0), flush=True)\n"
         "    if lines: print(lines.pop(0), flush=True)\n"
     )
     return script_command(script)

@@ -31,7 +31,9 @@ def text(runs: Sequence[Run]) -> str:
 
 
 def _by_message(outcomes: Sequence[Outcome]) -> Iterator[list[Outcome]]:
-    for _, group in groupby(outcomes, key=lambda each: (each.line, each.rule.id, each.item)):
+    for _, group in groupby(
+        outcomes, key=lambda each: (each.line, each.rule.id, each.item, each.expected, each.actual)
+    ):
         yield list(group)
 
 
