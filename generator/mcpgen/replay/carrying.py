@@ -473,8 +473,6 @@ class _Writer:
             if is_later and same and is_object(answers) and names & answers.keys():
                 yield each
                 names = self._requests_of(each.answer).keys()
-                if not names:
-                    return
 
     # Writing
 
@@ -508,8 +506,6 @@ class _Writer:
         whole: Node = {"jsonrpc": "2.0", **value}
         if source.kind == "request":
             whole["id"] = source.value.get("id") if id is None else id
-            if "id" in value and id is None:
-                whole["id"] = value["id"]
         elif request is not None:
             whole["id"] = self.messages[request].value["id"]
             within = self._call_of(request)
