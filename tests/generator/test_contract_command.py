@@ -206,6 +206,11 @@ def test_a_report_is_about_all_files(files: Path) -> None:
     )
     suite = ElementTree.fromstring(done.out)
     assert [case.get("file") for case in suite] == ["a.json", "b.json"]
+    words = ("--against", "HEAD", "--format", "markdown")
+    one = run("contract", "diff", "a.json", *words, cwd=files).out
+    both = run("contract", "diff", "a.json", "b.json", *words, cwd=files).out
+    assert one.startswith("1 change: 1 breaking.\n\n|")
+    assert both == f"## a.json\n\n{one}\n## b.json\n\n{one}"
 
 
 def hook_of(root: Path, identifier: str) -> dict[str, Any]:

@@ -64,12 +64,11 @@ class Change:
 def compare(old: Contract, new: Contract) -> list[Change]:
     """The changes from one contract to another, gravest first."""
     by_change: dict[Change, list[str]] = {}
-    common = [each for each in new.revisions if each in old.revisions]
+    before, after = old.by_revision, new.by_revision
+    common = [each for each in after if each in before]
     for revision in common:
-        before, after = old.surface(revision), new.surface(revision)
-        if before is not None and after is not None:
-            for change in _surface_changes(before, after):
-                by_change.setdefault(change, []).append(revision)
+        for change in _surface_changes(before[revision], after[revision]):
+            by_change.setdefault(change, []).append(revision)
     changes = [*_revision_changes(old, new)]
     for change, revisions in by_change.items():
         shown = () if len(revisions) == len(common) else tuple(revisions)
@@ -253,7 +252,7 @@ def _tool_changes(item: str, pointer: str, old: Node, new: Node) -> Iterator[Cha
         yield _change("OUTPUT_ADDED", item, place)
     elif old_output is not None and new_output is None:
         yield _change("OUTPUT_REMOVED", item, place)
-    elif old_output is not None and canonical(old_output) != canonical(new_output):
+    elif canonical(old_output) != canonical(new_output):
         documents = Document(old_output), Document(new_output)
         yield from _Schemas(item, place, *documents).output_changes()
 
