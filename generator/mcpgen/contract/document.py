@@ -85,7 +85,6 @@ def _mask(value: Any, secrets: Sequence[str]) -> Any:
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, _MASK)
-        return value
     if is_object(value):
         return {key: _mask(each, secrets) for key, each in value.items()}
     if is_array(value):
