@@ -215,6 +215,54 @@ def test_a_report_has_the_forms_of_contracts(tmp_path: Path, form: str, part: st
     assert (done.code, part in done.out) == (1, True), done.out
 
 
+def opening(revision: str) -> list[tuple[str, dict[str, Any]]]:
+    """The messages that open a session, and a ping."""
+    client = {"capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    described = {"capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    named = {"protocolVersion": revision}
+    return [
+        ("sent", {"id": 0, "method": "initialize", "params": named | client}),
+        ("received", {"id": 0, "result": named | described}),
+        ("sent", {"method": "notifications/initialized"}),
+        *CALLED,
+    ]
+
+
+OF_TWO_REVISIONS = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {}
+    if message["method"] == "initialize":
+        named = message["params"]["protocolVersion"]
+        result = {"protocolVersion": named, "capabilities": {}, "serverInfo": SERVER}
+    if message["method"] == "server/discover" or result.get("protocolVersion") in UNKNOWN:
+        print(json.dumps({"jsonrpc": "2.0", "id": 9, "result": result}), "\\n5\\npong", flush=True)
+        error = {"error": {"code": -32602, "message": "no"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **error}), flush=True)
+    elif "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+def test_sessions_are_chosen_and_played_in_all_revisions_of_a_server(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    head = "SERVER = {'name': 's', 'version': '1'}\nUNKNOWN = ('2024-11-05', '2025-06-18')"
+    (tmp_path / "server.py").write_text(head + OF_TWO_REVISIONS)
+    command = script_command(tmp_path / "server.py")
+    second = [
+        ("received", {"id": 1, "result": {"a": 1}}) if row == CALLED[1] else row
+        for row in opening("2025-11-25")
+    ]
+    write_trace(tmp_path / "two.jsonl", *opening("2025-11-25"), *second)
+    shown = [
+        replay(tmp_path, "two.jsonl", command, *words).out
+        for words in ((), ("--session", "2"), ("-r", "all"), ("-r", "all", "--format", "markdown"))
+    ]
+    assert [text.replace(command, "server") for text in shown] == snapshot
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -223,12 +271,15 @@ def test_a_report_has_the_forms_of_contracts(tmp_path: Path, form: str, part: st
         (("raw.jsonl", "--against", "no-such-program"), "expected a server that starts"),
         (("raw.jsonl", "--against", "true"), "expected a server that answers"),
         (("raw.jsonl", "--against", "true", "--session", "2"), "expected --session of 1 to 1"),
+        (("raw.jsonl", "--against", "true", "-r", "all"), "a session that names its revision"),
+        (("opened.jsonl", "--against", "true", "-r", "2020-01-01"), "expected --revision of 2024"),
     ],
 )
 def test_a_replay_that_cannot_be_made_exits_with_2(
     tmp_path: Path, words: tuple[str, ...], reason: str
 ) -> None:
     trace_of(tmp_path, ("sent", PING))
+    write_trace(tmp_path / "opened.jsonl", *opening("2025-11-25"))
     done = run("replay", *words, cwd=tmp_path)
     assert done.code == 2
     assert reason in done.err
