@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema.validators import validator_for
+from syrupy.assertion import SnapshotAssertion
 
 from generator.schema_pairs import Schema, pairs, values
 from generator.schemas import COUNT, TEXT, obj
@@ -56,12 +58,16 @@ def test_every_value_is_a_value_of_the_other(old: Schema, new: Schema) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), EXCLUDED.values(), ids=EXCLUDED)
-def test_a_value_shows_that_the_other_is_narrower(old: Schema, new: Schema) -> None:
+def test_a_value_shows_that_the_other_is_narrower(
+    old: Schema, new: Schema, snapshot: SnapshotAssertion
+) -> None:
     inclusion = inclusion_of(old, new)
     assert inclusion.verdict == "excluded"
     (witness,) = inclusion.witness
     assert judge(old).is_valid(witness)
     assert not judge(new).is_valid(witness)
+    text = json.dumps(witness)
+    assert (text[:200], len(text), inclusion.old, inclusion.new) == snapshot
 
 
 @pytest.mark.parametrize(("old", "new", "reason"), UNDECIDED.values(), ids=UNDECIDED)

@@ -371,7 +371,7 @@ class _Decision:
             case Objects():
                 yield from self._cut_objects(shape, [o for o in others if isinstance(o, Objects)])
             case Values():
-                return
+                pass
 
     def _cut_objects(self, shape: Objects, others: Sequence[Objects]) -> Iterator[list[Shape]]:
         """Cut by the alternatives of a member, and by whether it is there."""

@@ -38,7 +38,6 @@ class UndecidedError(Exception):
     """
 
     def __init__(self, reason: str, place: Place | None = None) -> None:
-        super().__init__(reason)
         self.reason = reason
         self.place = place
 
@@ -141,8 +140,7 @@ class Document:
     @cached_property
     def _registry(self) -> Any:
         specification = referencing.jsonschema.specification_with(
-            self._dialect or "https://json-schema.org/draft/2020-12/schema",
-            default=referencing.jsonschema.DRAFT202012,
+            self._dialect, default=referencing.jsonschema.DRAFT202012
         )
         plain = self.schema
         if is_object(plain):  # an identifier of its own would move the place of references
