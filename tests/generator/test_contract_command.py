@@ -254,6 +254,10 @@ def test_a_contract_of_two_revisions_is_read_back(tmp_path: Path) -> None:
         ("{}", "expected a file of mcpgen contract write"),
         ('{"contract": 2}', "#/contract: expected 1, got 2"),
         ('{"contract": 1, "revisions": []}', "#/revisions: expected revisions, newest first"),
+        ('{"contract": 1, "revisions": [1]}', "#/revisions: expected revisions, newest first"),
+        ('{"contract": 1, "revisions": {"a": 1}}', "#/revisions: expected revisions, newest first"),
+        ('{"contract": 1, "revisions": ["a"], "tools": {"b": 1}}', "#/tools/b: expected an object"),
+        ("[]", "expected a file of mcpgen contract write, got something else"),
         ("[", "expected JSON"),
     ],
 )

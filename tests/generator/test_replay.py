@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from generator.shop_sessions import (
     write_trace,
 )
 from generator.tables import table
+from mcpgen.replay import report
+from mcpgen.replay.matching import ABSENT, Difference
+from mcpgen.replay.outcomes import RULES, Outcome, Run
 
 REVISION = "2025-11-25"
 STATELESS = "2026-07-28"
@@ -166,32 +170,34 @@ def test_each_other_behaviour_of_a_server_has_a_rule(
     assert (done.code, *done.out.replace(command, "raw").splitlines()) == snapshot
 
 
-def test_a_difference_shows_both_messages_and_the_place(traces: Path, tmp_path: Path) -> None:
-    name = write_trace(tmp_path / "raw.jsonl", *CALLED).name
-    target = raw(tmp_path, [WIRE | PONG | {"result": {"new": "yes"}}])
-    done = replay(tmp_path, name, target)
-    assert done.code == 1
-    assert done.out.splitlines() == [
-        "error: ANSWER_DIFFERS: line 2: ping: the answer is not as it was recorded",
-        "  at /result/new: a new member",
-        "    recorded: nothing",
-        '    now:      "yes"',
-        '  recorded: {"jsonrpc": "2.0", "id": 1, "result": {}}',
-        '  now: {"jsonrpc": "2.0", "id": 1, "result": {"new": "yes"}}',
-        "1 session, 1 message sent, 1 compared, 1 difference",
-    ]
+LONG = "a" * 161
+VALUES: list[tuple[Any, Any]] = [
+    *((old, old[:-1] + "b") for old in ("a" * 200, "a" * 201)),
+    *((old, "b" + old) for old in ("a" * 199, "a" * 200)),
+    *((f"{LONG}{'c' * 40}", LONG), (f"{'a' * 41}b{LONG}", f"{'a' * 41}c{LONG}")),
+    *((ABSENT, {"a|b": [None, "c" * 300]}), (1, ABSENT), ("1", 1)),
+]
 
 
-def test_a_long_text_is_shown_from_where_it_differs(tmp_path: Path) -> None:
-    old = {"p": "a" * 300, "q": "a" * 250, "r": "a" * 200}
-    new = {"p": "b" * 300, "q": "a" * 200 + "b" * 50, "r": "a" * 199 + "b"}
-    name = write_trace(
-        tmp_path / "raw.jsonl", ("sent", PING), ("received", PONG | {"result": old})
-    ).name
-    lines = replay(tmp_path, name, raw(tmp_path, [WIRE | PONG | {"result": new}])).out.splitlines()
-    shown = [line.partition(":")[2].strip() for line in lines if line.startswith("    now: ")]
-    begin = ['"bbb', f'..."{"a" * 40}b', '"aaa']
-    assert [text[: len(each)] for text, each in zip(shown, begin, strict=True)] == begin
+def test_outcomes_are_text_tables_and_findings(snapshot: SnapshotAssertion) -> None:
+    differences = (
+        Difference(("result", "p", at), old, new, f"the {at}")
+        for at, (old, new) in enumerate(VALUES)
+    )
+    answer = partial(Outcome, RULES["ANSWER_DIFFERS"], 2, "ping")
+    messages = [{"n": "a" * length} for length in (591, 592)]
+    outcomes = (
+        *(answer(each.text, each, PING, PONG) for each in differences),
+        *(answer("t" * 700, expected=PING, actual=message) for message in messages),
+        Outcome(RULES["NOT_SENT"], 3, "ping|", "s", Difference((), 1, 2, "s"), expected=PING),
+        Outcome(RULES["MESSAGE_INVALID"], 3, "session", "5", actual=0),
+    )
+    runs = [Run(1, "2025-11-25", 3, 2, outcomes), Run(2, "", 1, 0, ())]
+    for some in (runs, runs[:1], runs[1:], [Run(3, "", 1, 1, outcomes[-2:-1])]):
+        texts = report.text(some), report.summary(some), report.markdown(some)
+        assert [text.splitlines() for text in texts] == snapshot
+    assert report.records(runs) == snapshot
+    assert report.report_of(runs, "trace.jsonl") == snapshot
 
 
 @pytest.mark.parametrize(
