@@ -153,20 +153,20 @@ def test_the_severity_that_fails_a_test_is_chosen(folder: Path) -> None:
 def test_a_check_compares_with_the_file_or_writes_it(
     tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
-    def check(server: Server, updates: bool = False, **options: str) -> None:
+    def check(server: Server, fail_on: str = "any", *, updates: bool = False) -> None:
         context = copy_context()
         context.run(RUN.set, RunSettings(updates, tmp_path))
-        context.run(testing.check, server, FILE, **options)
+        context.run(testing.check, server, FILE, fail_on=fail_on)
 
     server, other = Server("shop"), Server("shop", instructions="Order.")
     errors: list[str] = []
-    for options in ({}, {"fail_on": "all"}):
+    for fail_on in ("any", "all"):
         with pytest.raises((AssertionError, UsageError)) as no_file:
-            check(server, **options)
+            check(server, fail_on)
         errors.append(str(no_file.value))
     check(server, updates=True)
     check(server)
-    check(other, fail_on="breaking")
+    check(other, "breaking")
     with pytest.raises(AssertionError) as changed:
         check(other)
     assert [*errors, str(changed.value)] == snapshot
