@@ -175,7 +175,7 @@ VALUES: list[tuple[Any, Any]] = [
     *((old, old[:-1] + "b") for old in ("a" * 200, "a" * 201)),
     *((old, "b" + old) for old in ("a" * 199, "a" * 200)),
     *((f"{LONG}{'c' * 40}", LONG), (f"{'a' * 41}b{LONG}", f"{'a' * 41}c{LONG}")),
-    *((ABSENT, {"a|b": [None, "c" * 300]}), (1, ABSENT), ("1", 1)),
+    *((ABSENT, {"a|b": [None, "c" * 300]}), (1, ABSENT), ("1", 1), ("\u00e9", "b")),
 ]
 
 
