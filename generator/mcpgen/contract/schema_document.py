@@ -64,13 +64,20 @@ class Document:
         Raises:
             UndecidedError: It is no schema.
         """
+        if self._problem is not None:
+            raise self._problem
+
+    @cached_property
+    def _problem(self) -> UndecidedError | None:
+        """Why it is no schema; `None` if it is one."""
+        root = Place(self, "")
         try:
             self._class.check_schema(self.schema)
         except jsonschema.SchemaError as error:
-            place = Place(self, "").below(*error.absolute_path)
-            raise UndecidedError("a schema that is not valid", place) from error
-        except (RecursionError, re.error) as error:
-            raise UndecidedError("a schema that can't be checked", Place(self, "")) from error
+            return UndecidedError("a schema that is not valid", root.below(*error.absolute_path))
+        except (RecursionError, re.error):
+            return UndecidedError("a schema that can't be checked", root)
+        return None
 
     @cached_property
     def follows_siblings(self) -> bool:
