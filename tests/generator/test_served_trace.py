@@ -353,14 +353,11 @@ def test_a_failure_of_another_form_is_refused(text: str) -> None:
 
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-REQUESTS: list[tuple[dict[str, str], list[Any]]] = [
-    ({"type": "lifespan"}, []),
-    ({"type": "http", "method": "GET"}, [CALL]),
-    ({"type": "http", "method": "POST"}, [CALL]),
-    ({"type": "http", "method": "POST"}, [CALL]),
-    ({"type": "http", "method": "POST"}, [CALL]),
-    ({"type": "http", "method": "POST"}, [[1, {"method": 1}, {"method": "ping"}, CALL]]),
-    ({"type": "http", "method": "POST"}, ["}{"]),
+BODIES = (CALL, CALL, CALL, [1, {"method": 1}, {"method": "ping"}, CALL], "}{")
+REQUESTS: list[tuple[dict[str, str], Any]] = [
+    ({"type": "lifespan"}, CALL),
+    ({"type": "http", "method": "GET"}, CALL),
+    *(({"type": "http", "method": "POST"}, body) for body in BODIES),
 ]
 
 
@@ -375,14 +372,11 @@ async def test_an_application_fails_by_a_status_or_breaks_off(snapshot: Snapshot
         events.append(event)
 
     application = FaultyApplication(inner, faults)
-    for scope, bodies in REQUESTS:
-        parts = "".join(body if isinstance(body, str) else json.dumps(body) for body in bodies)
-        first, last = parts[:9].encode(), parts[9:].encode()
-        incoming = itertools.chain(
-            [{"type": "http.request", "body": first, "more_body": True}],
-            [{"type": "http.request", "body": last}],
-            itertools.repeat({"type": "http.disconnect"}),
-        )
+    for scope, body in REQUESTS:
+        text = (body if isinstance(body, str) else json.dumps(body)).encode()
+        first = {"type": "http.request", "body": text[:9], "more_body": True}
+        last = {"type": "http.request", "body": text[9:]}
+        incoming = itertools.chain([first, last], itertools.repeat({"type": "http.disconnect"}))
 
         async def receive(incoming: Any = incoming) -> Any:
             return next(incoming)
