@@ -206,6 +206,11 @@ def test_a_report_is_about_all_files(files: Path) -> None:
     )
     suite = ElementTree.fromstring(done.out)
     assert [case.get("file") for case in suite] == ["a.json", "b.json"]
+    words = ("--against", "HEAD", "--format", "markdown")
+    one = run("contract", "diff", "a.json", *words, cwd=files).out
+    both = run("contract", "diff", "a.json", "b.json", *words, cwd=files).out
+    assert one.startswith("1 change: 1 breaking.\n\n|")
+    assert both == f"## a.json\n\n{one}\n## b.json\n\n{one}"
 
 
 @pytest.fixture(scope="module")
@@ -249,6 +254,10 @@ def test_a_contract_of_two_revisions_is_read_back(tmp_path: Path) -> None:
         ("{}", "expected a file of mcpgen contract write"),
         ('{"contract": 2}', "#/contract: expected 1, got 2"),
         ('{"contract": 1, "revisions": []}', "#/revisions: expected revisions, newest first"),
+        ('{"contract": 1, "revisions": [1]}', "#/revisions: expected revisions, newest first"),
+        ('{"contract": 1, "revisions": {"a": 1}}', "#/revisions: expected revisions, newest first"),
+        ('{"contract": 1, "revisions": ["a"], "tools": {"b": 1}}', "#/tools/b: expected an object"),
+        ("[]", "expected a file of mcpgen contract write, got something else"),
         ("[", "expected JSON"),
     ],
 )

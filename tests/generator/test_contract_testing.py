@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from conventions.sources import ROOT
 from documents import examples
 from generator.command_line import Done, output_of, run, run_with_plugin
 from generator.contract_surfaces import SHOP_SERVER, SMALLER_SIZES, WHOLE_SIZES
+from mcpgen.contract import RUN, RunSettings, testing
+from mcpgen.errors import UsageError
+from mcpgen_runtime import Server
 
 FILE = "server.contract.json"
 LISTS = ROOT / "tests" / "generator" / "weather.json"
@@ -143,6 +148,28 @@ def test_the_severity_that_fails_a_test_is_chosen(folder: Path) -> None:
         "PASSED test_it.py::test_severity[breaking]",
     }
     assert "ARGUMENT_WIDENED" in done.out
+
+
+def test_a_check_compares_with_the_file_or_writes_it(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    def check(server: Server, fail_on: str = "any", *, updates: bool = False) -> None:
+        context = copy_context()
+        context.run(RUN.set, RunSettings(updates, tmp_path))
+        context.run(testing.check, server, FILE, fail_on=fail_on)
+
+    server, other = Server("shop"), Server("shop", instructions="Order.")
+    errors: list[str] = []
+    for fail_on in ("any", "all"):
+        with pytest.raises((AssertionError, UsageError)) as no_file:
+            check(server, fail_on)
+        errors.append(str(no_file.value))
+    check(server, updates=True)
+    check(server)
+    check(other, "breaking")
+    with pytest.raises(AssertionError) as changed:
+        check(other)
+    assert [*errors, str(changed.value)] == snapshot
 
 
 def test_a_wrong_use_is_an_error_that_names_it(folder: Path) -> None:

@@ -71,6 +71,10 @@ def test_a_play_has_the_description_of_the_server(tmp_path: Path) -> None:
     assert recorded.capabilities == {"tools": {"listChanged": True}}
     assert recorded.instructions == "Order first."
     assert recorded.scenes == ()
+    rows = (OPENING[0], call(1), ("received", {"id": 1, "result": {"capabilities": {}}}))
+    (session,) = recording.read(str(write_trace(tmp_path / "unopened.jsonl", *rows)))
+    undescribed = play_of([session], None)
+    assert (undescribed.info, undescribed.capabilities) == ({}, None)
 
 
 def methods(messages: tuple[recording.Message, ...]) -> list[str]:
@@ -93,6 +97,10 @@ def test_with_two_open_requests_the_newer_one_counts(tmp_path: Path) -> None:
     first, second = play(tmp_path, *rows).scenes
     assert (first.before, first.after) == ((), ())
     assert len(second.before) == 1
+    _, unanswered = play(
+        tmp_path, order(1, "fig"), order(2, "nut"), CHANGED, answer(1, "one")
+    ).scenes
+    assert (len(unanswered.before), unanswered.after) == (1, ())
 
 
 def test_a_cancelled_request_takes_no_messages_of_others(tmp_path: Path) -> None:
@@ -170,7 +178,7 @@ def test_a_request_after_the_last_one_is_refused_in_sequence(tmp_path: Path) -> 
 def test_a_miss_shows_the_nearest_request_and_five_differences(
     kind: Any, where: str, other: str, tmp_path: Path
 ) -> None:
-    arguments: dict[str, Any] = {"a": "x" * 600, **dict.fromkeys("bcdef", 0)}
+    arguments: dict[str, Any] = {"a": "x" * 498, **dict.fromkeys("bcdef", 0)}
     playback = kind(play(tmp_path, call(1, name="order", arguments=arguments)).scenes)
     came = {"name": "order", "arguments": {**dict.fromkeys("abcde", 1), "g": 1}}
     taken = playback.take("tools/call", came)
@@ -182,6 +190,7 @@ def test_a_miss_shows_the_nearest_request_and_five_differences(
     nearest, rows = taken.data["nearest"], taken.data["differences"]
     assert (nearest["line"], nearest["method"]) == (4, "tools/call")
     assert (len(nearest["params"]), nearest["params"][-4:]) == (503, "x...")
-    assert rows[1:] == [
-        {"pointer": f"/params/arguments/{name}", "recorded": 0, "received": 1} for name in "bcde"
+    assert rows == [
+        {"pointer": f"/params/arguments/{name}", "recorded": arguments[name], "received": 1}
+        for name in "abcde"
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from generator.shop_sessions import (
     write_trace,
 )
 from generator.tables import table
+from mcpgen.replay import report
+from mcpgen.replay.matching import ABSENT, Difference
+from mcpgen.replay.outcomes import RULES, Outcome, Run
 
 REVISION = "2025-11-25"
 STATELESS = "2026-07-28"
@@ -132,13 +136,17 @@ def test_a_revision_that_the_server_lacks_is_refused(traces: Path) -> None:
 
 
 def raw(folder: Path, answers: Any) -> str:
-    """The command of a server that writes some lines after each message."""
+    """The command of a server that writes a line after each message; `echo` logs the message."""
     script = folder / "raw.py"
     lines = [each if isinstance(each, str) else json.dumps(each) for each in answers]
     script.write_text(
-        f"import sys\nlines = {lines!r}\n"
+        f"import json, sys\nlines = {lines!r}\n"
         "for line in sys.stdin:\n"
         "    if lines and lines[0] == 'end': sys.exit(3)\n"
+        "    if lines and lines[0] == 'echo':\n"
+        "        log = {'method': 'notifications/message', 'params': {'data': json.loads(line)}}\n"
+        "        lines[0] = json.dumps({'jsonrpc': '2.0', **log})\n"
+        "        print(lines.pop(0), flush=True)\n"
         "    if lines: print(lines.pop(0), flush=True)\n"
     )
     return script_command(script)
@@ -162,41 +170,39 @@ def test_each_other_behaviour_of_a_server_has_a_rule(
     assert (done.code, *done.out.replace(command, "raw").splitlines()) == snapshot
 
 
-def test_a_difference_shows_both_messages_and_the_place(traces: Path, tmp_path: Path) -> None:
-    name = write_trace(tmp_path / "raw.jsonl", *CALLED).name
-    target = raw(tmp_path, [WIRE | PONG | {"result": {"new": "yes"}}])
-    done = replay(tmp_path, name, target)
-    assert done.code == 1
-    assert done.out.splitlines() == [
-        "error: ANSWER_DIFFERS: line 2: ping: the answer is not as it was recorded",
-        "  at /result/new: a new member",
-        "    recorded: nothing",
-        '    now:      "yes"',
-        '  recorded: {"jsonrpc": "2.0", "id": 1, "result": {}}',
-        '  now: {"jsonrpc": "2.0", "id": 1, "result": {"new": "yes"}}',
-        "1 session, 1 message sent, 1 compared, 1 difference",
-    ]
+LONG = "a" * 161
+VALUES: list[tuple[Any, Any]] = [
+    *((old, old[:-1] + "b") for old in ("a" * 200, "a" * 201)),
+    *((old, "b" + old) for old in ("a" * 199, "a" * 200)),
+    *((f"{LONG}{'c' * 40}", LONG), (f"{'a' * 41}b{LONG}", f"{'a' * 41}c{LONG}")),
+    *((ABSENT, {"a|b": [None, "c" * 300]}), (1, ABSENT), ("1", 1), ("\u00e9", "b")),
+]
 
 
-def test_a_long_text_is_shown_from_where_it_differs(tmp_path: Path) -> None:
-    old = {"p": "a" * 300, "q": "a" * 250, "r": "a" * 200}
-    new = {"p": "b" * 300, "q": "a" * 200 + "b" * 50, "r": "a" * 199 + "b"}
-    name = write_trace(
-        tmp_path / "raw.jsonl", ("sent", PING), ("received", PONG | {"result": old})
-    ).name
-    lines = replay(tmp_path, name, raw(tmp_path, [WIRE | PONG | {"result": new}])).out.splitlines()
-    shown = [line.partition(":")[2].strip() for line in lines if line.startswith("    now: ")]
-    begin = ['"bbb', f'..."{"a" * 40}b', '"aaa']
-    assert [text[: len(each)] for text, each in zip(shown, begin, strict=True)] == begin
+def test_outcomes_are_text_tables_and_findings(snapshot: SnapshotAssertion) -> None:
+    differences = (
+        Difference(("result", "p", at), old, new, f"the {at}")
+        for at, (old, new) in enumerate(VALUES)
+    )
+    answer = partial(Outcome, RULES["ANSWER_DIFFERS"], 2, "ping")
+    messages = [{"n": "a" * length} for length in (591, 592)]
+    outcomes = (
+        *(answer(each.text, each, PING, PONG) for each in differences),
+        *(answer("t" * 700, expected=PING, actual=message) for message in messages),
+        Outcome(RULES["NOT_SENT"], 3, "ping|", "s", Difference((), 1, 2, "s"), expected=PING),
+        Outcome(RULES["MESSAGE_INVALID"], 3, "session", "5", actual=0),
+    )
+    runs = [Run(1, "2025-11-25", 3, 2, outcomes), Run(2, "", 1, 0, ())]
+    for some in (runs, runs[:1], runs[1:], [Run(3, "", 1, 1, outcomes[-2:-1])]):
+        texts = report.text(some), report.summary(some), report.markdown(some)
+        assert [text.splitlines() for text in texts] == snapshot
+    assert report.records(runs) == snapshot
+    assert report.report_of(runs, "trace.jsonl") == snapshot
 
 
 @pytest.mark.parametrize(
     ("form", "part"),
     [
-        (
-            "markdown",
-            f"| now |\n| ---:{' | ---' * 6} |\n| 2 | ANSWER_DIFFERS | ping |",
-        ),
         ("junit", 'failures="1"'),
         ("sarif", '"startLine": 2'),
         ("github", "::error file=raw.jsonl,line=2,title=ANSWER_DIFFERS::ping:"),
@@ -209,6 +215,53 @@ def test_a_report_has_the_forms_of_contracts(tmp_path: Path, form: str, part: st
     assert (done.code, part in done.out) == (1, True), done.out
 
 
+def opening(revision: str) -> list[tuple[str, dict[str, Any]]]:
+    """The messages that open a session, and a ping."""
+    client = {"capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    described = {"capabilities": {}, "serverInfo": {"name": "s"}}
+    named = {"protocolVersion": revision}
+    return [
+        ("sent", {"id": 0, "method": "initialize", "params": named | client}),
+        ("received", {"id": 0, "result": named | described}),
+        ("sent", {"method": "notifications/initialized"}),
+        *CALLED,
+    ]
+
+
+OF_TWO_REVISIONS = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    result, named = {}, ""
+    if message["method"] == "initialize":
+        named = message["params"]["protocolVersion"]
+        result = {"protocolVersion": named, "capabilities": {}, "serverInfo": {"name": "s"}}
+    if message["method"] == "server/discover" or named in ("2024-11-05", "2025-06-18"):
+        print(json.dumps({"jsonrpc": "2.0", "id": 9, "result": result}), "\\n5\\npong", flush=True)
+        error = {"error": {"code": -32602, "message": "no"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **error}), flush=True)
+    elif "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+def test_sessions_are_chosen_and_played_in_all_revisions_of_a_server(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    (tmp_path / "server.py").write_text(OF_TWO_REVISIONS)
+    command = script_command(tmp_path / "server.py")
+    second = [
+        ("received", {"id": 1, "result": {"a": 1}}) if row == CALLED[1] else row
+        for row in opening("2025-11-25")
+    ]
+    write_trace(tmp_path / "two.jsonl", *opening("2025-11-25"), *second)
+    shown = [
+        replay(tmp_path, "two.jsonl", command, *words).out
+        for words in ((), ("--session", "2"), ("-r", "all"), ("-r", "all", "--format", "markdown"))
+    ]
+    assert [text.replace(command, "server") for text in shown] == snapshot
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -217,12 +270,15 @@ def test_a_report_has_the_forms_of_contracts(tmp_path: Path, form: str, part: st
         (("raw.jsonl", "--against", "no-such-program"), "expected a server that starts"),
         (("raw.jsonl", "--against", "true"), "expected a server that answers"),
         (("raw.jsonl", "--against", "true", "--session", "2"), "expected --session of 1 to 1"),
+        (("raw.jsonl", "--against", "true", "-r", "all"), "a session that names its revision"),
+        (("opened.jsonl", "--against", "true", "-r", "2020-01-01"), "expected --revision of 2024"),
     ],
 )
 def test_a_replay_that_cannot_be_made_exits_with_2(
     tmp_path: Path, words: tuple[str, ...], reason: str
 ) -> None:
     write_trace(tmp_path / "raw.jsonl", ("sent", PING))
+    write_trace(tmp_path / "opened.jsonl", *opening("2025-11-25"))
     done = run("replay", *words, cwd=tmp_path)
     assert done.code == 2
     assert reason in done.err

@@ -34,3 +34,20 @@ def test_a_session_is_written_in_another_revision(
     lost = [f"{each.line}: {each.item}: {each.text}" for each in carried.lost]
     lines = [*written, "lost", *lost, "not compared", *sorted(carried.uncompared)]
     assert lines == snapshot
+
+
+@pytest.mark.parametrize("case", SESSIONS.values(), ids=SESSIONS)
+def test_a_result_is_compared_without_what_only_the_other_revision_has(
+    case: dict[str, Any], tmp_path: Path
+) -> None:
+    trace = write_trace(tmp_path / "trace.jsonl", *case["messages"])
+    (session,) = recording.read(str(trace))
+    carried = carry(session, case["to"])
+    for each in carried.session.messages:
+        expected = each.value.get("result")
+        if each.sender == "server" and expected is not None and case["to"] != session.revision:
+            assert each.request is not None
+            meta = {**expected.get("_meta", {}), "io.modelcontextprotocol/x": 1}
+            result = expected | {"_meta": meta} | ({"unknown": 1} if expected else {})
+            request = carried.session.messages[each.request].value
+            assert carried.common({**each.value, "result": result}, request) == each.value

@@ -14,9 +14,11 @@ from typing import Any
 
 import anyio
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 import mcpgen_runtime
-from generator.command_line import run
+from conventions.sources import ROOT
+from generator.command_line import run, run_python
 from generator.shop_server import make
 from generator.shop_sessions import (
     PATHS,
@@ -31,7 +33,7 @@ from generator.shop_sessions import (
     write_trace,
 )
 from mcpgen.replay import recording, serve_command, served_trace
-from mcpgen.replay.faults import Fault, parse
+from mcpgen.replay.faults import Fault, Faults, FaultyApplication, parse
 from mcpgen.replay.matching import Rule
 from mcpgen.replay.served_trace import RecordedServer, ServeOptions
 from mcpgen_runtime import (
@@ -348,6 +350,61 @@ def test_times_and_failures_are_read_as_documented() -> None:
 def test_a_failure_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(Exception, match="--fail: expected METHOD:N"):
         parse(text)
+
+
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+BODIES = (CALL, CALL, CALL, [1, {"method": 1}, {"method": "ping"}, CALL], "}{")
+REQUESTS: list[tuple[dict[str, str], Any]] = [
+    ({"type": "lifespan"}, CALL),
+    ({"type": "http", "method": "GET"}, CALL),
+    *(({"type": "http", "method": "POST"}, body) for body in BODIES),
+]
+
+
+async def test_an_application_fails_by_a_status_or_breaks_off(snapshot: SnapshotAssertion) -> None:
+    faults = Faults([parse("tools/call:2:503"), parse("tools/call:3:close"), parse("ping:1:400")])
+    events: list[Any] = []
+
+    async def inner(scope: Any, receive: Any, send: Any) -> None:
+        await send({"scope": scope, "received": [(await receive())["type"] for _ in range(3)]})
+
+    async def send(event: Any) -> None:
+        events.append(event)
+
+    application = FaultyApplication(inner, faults)
+    for scope, body in REQUESTS:
+        text = (body if isinstance(body, str) else json.dumps(body)).encode()
+        first = {"type": "http.request", "body": text[:9], "more_body": True}
+        last = {"type": "http.request", "body": text[9:]}
+        incoming = itertools.chain([first, last], itertools.repeat({"type": "http.disconnect"}))
+
+        async def receive(incoming: Any = incoming) -> Any:
+            return next(incoming)
+
+        await application(scope, receive, send)
+    assert events == snapshot
+    assert application.__name__ == "inner"
+
+
+MASKED: list[tuple[str, dict[str, Any]]] = [
+    ("sent", {"id": 0, "method": "initialize", "params": {"protocolVersion": SESSION}}),
+    ("received", {"id": 0, "result": {"protocolVersion": SESSION, "capabilities": {}}}),
+    ("sent", {"id": 1, "method": "tools/call", "params": {"name": "book"}}),
+    ("received", {"id": 1, "method": "elicitation/create"}),
+    ("sent", {"id": 1, "result": {"action": "decline"}}),
+    ("received", {"id": 1, "result": {}}),
+    ("sent", {"id": 2, "method": "tools/list"}),
+]
+
+
+def test_a_server_without_a_client_exits_with_what_never_came_when_strict(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    trace = write_trace(tmp_path / "t.jsonl", *MASKED, masked=True)
+    command = ("-m", "mcpgen", "replay", trace, "--serve")
+    every = ((), ("--strict",), ("--strict", "--quiet"))
+    ended = [run_python(*command, *words, cwd=ROOT / "generator") for words in every]
+    assert [(done.code, done.out, done.err.splitlines()) for done in ended] == snapshot
 
 
 def serving(trace: Path, *words: str) -> Serving:

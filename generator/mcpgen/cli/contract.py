@@ -66,9 +66,9 @@ class _Report:
         every = [change for of_file in changes.values() for change in of_file]
         console.record(report.records(every))
         if console.form == "markdown":
-            heads = [f"## {file}\n\n" if len(changes) > 1 else "" for file in changes]
-            tables = [report.markdown(of_file) for of_file in changes.values()]
-            console.document("\n".join(map("".join, zip(heads, tables, strict=True))))
+            tables = {file: report.markdown(of_file) for file, of_file in changes.items()}
+            several = [f"## {file}\n\n{table}" for file, table in tables.items()]
+            console.document("\n".join(several if len(changes) > 1 else tables.values()))
         else:
             reports = [report.report_of(of_file, file) for file, of_file in changes.items()]
             console.report(join_reports(reports, ", ".join(each.name for each in reports)))

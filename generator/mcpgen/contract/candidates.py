@@ -208,7 +208,7 @@ class Candidates:
                         named[f"other{count}"] = self._first(shape.additional, 2)
                 yield named
             case _:
-                return
+                pass
 
 
 def _parts(term: Term) -> Iterator[Node]:

@@ -15,7 +15,7 @@ from typing import Any
 from mcpgen.contract.document import Contract
 from mcpgen.contract.inclusion import Inclusion, terms_included
 from mcpgen.contract.rules import RULES, SEVERITIES, Rule
-from mcpgen.contract.schema_document import Document, Place, Term, UndecidedError, canonical
+from mcpgen.contract.schema_document import Document, Place, UndecidedError, canonical
 from mcpgen.diff import similarity
 from mcpgen.json_types import Json, Node, is_object
 from mcpgen.project.live_server import Surface
@@ -64,12 +64,11 @@ class Change:
 def compare(old: Contract, new: Contract) -> list[Change]:
     """The changes from one contract to another, gravest first."""
     by_change: dict[Change, list[str]] = {}
-    common = [each for each in new.revisions if each in old.revisions]
+    before, after = old.by_revision, new.by_revision
+    common = [each for each in after if each in before]
     for revision in common:
-        before, after = old.surface(revision), new.surface(revision)
-        if before is not None and after is not None:
-            for change in _surface_changes(before, after):
-                by_change.setdefault(change, []).append(revision)
+        for change in _surface_changes(before[revision], after[revision]):
+            by_change.setdefault(change, []).append(revision)
     changes = [*_revision_changes(old, new)]
     for change, revisions in by_change.items():
         shown = () if len(revisions) == len(common) else tuple(revisions)
@@ -253,7 +252,7 @@ def _tool_changes(item: str, pointer: str, old: Node, new: Node) -> Iterator[Cha
         yield _change("OUTPUT_ADDED", item, place)
     elif old_output is not None and new_output is None:
         yield _change("OUTPUT_REMOVED", item, place)
-    elif old_output is not None and canonical(old_output) != canonical(new_output):
+    elif canonical(old_output) != canonical(new_output):
         documents = Document(old_output), Document(new_output)
         yield from _Schemas(item, place, *documents).output_changes()
 
@@ -289,7 +288,7 @@ class _Schemas:
         """The changes of arguments; old calls are judged by the new schema."""
         changes = [*self._argument_changes()]
         yield from changes
-        whole = self._inclusion(self.old.root, self.new.root, self.old, self.new)
+        whole = self._inclusion(Place(self.old, ""), Place(self.new, ""))
         grave = {change.rule.severity for change in changes}
         if whole.verdict == "excluded" and "breaking" not in grave:
             yield self._by_inclusion("INPUT_NARROWED", whole)
@@ -333,13 +332,13 @@ class _Schemas:
 
     def _argument(self, one: str, other: str, old: Place, new: Place) -> Iterator[Change]:
         ours, theirs = old.schema, new.schema
-        narrowed = self._inclusion(frozenset({old}), frozenset({new}), self.old, self.new)
+        narrowed = self._inclusion(old, new)
         if narrowed.verdict == "excluded":
             yield self._by_inclusion("ARGUMENT_NARROWED", narrowed, old=other)
         elif narrowed.verdict == "undecided":
             yield self._by_inclusion("ARGUMENT_UNDECIDED", narrowed, old=other, new=_why(narrowed))
         else:
-            widened = self._inclusion(frozenset({new}), frozenset({old}), self.new, self.old)
+            widened = self._inclusion(new, old)
             if widened.verdict == "excluded":
                 yield self._by_inclusion("ARGUMENT_WIDENED", widened, old=other)
         if is_object(ours) and is_object(theirs):
@@ -354,7 +353,7 @@ class _Schemas:
         """The changes of results; new results are judged by the old schema."""
         changes = [*self._member_changes()]
         yield from changes
-        whole = self._inclusion(self.new.root, self.old.root, self.new, self.old)
+        whole = self._inclusion(Place(self.new, ""), Place(self.old, ""))
         grave = {change.rule.severity for change in changes}
         if whole.verdict == "excluded" and "breaking" not in grave:
             yield self._by_inclusion("OUTPUT_WIDENED", whole)
@@ -373,26 +372,25 @@ class _Schemas:
             elif name in is_now and name not in was:
                 yield self._by_name("OUTPUT_MEMBER_MADE_REQUIRED", old=name)
             new = after[name]
-            widened = self._inclusion(frozenset({new}), frozenset({old}), self.new, self.old)
+            widened = self._inclusion(new, old)
             if widened.verdict == "excluded":
                 yield self._by_inclusion("OUTPUT_MEMBER_WIDENED", widened, old=name)
             elif widened.verdict == "included":
-                narrowed = self._inclusion(frozenset({old}), frozenset({new}), self.old, self.new)
+                narrowed = self._inclusion(old, new)
                 if narrowed.verdict == "excluded":
                     yield self._by_inclusion("OUTPUT_MEMBER_NARROWED", narrowed, old=name)
         for name in after:
             if name not in before:
                 yield self._by_name("OUTPUT_MEMBER_ADDED", new=name)
 
-    def _inclusion(self, one: Term, other: Term, inner: Document, outer: Document) -> Inclusion:
-        """The answer for two terms, with the place in the old schema as `old` either way."""
-        try:
-            inner.check()
-            outer.check()
-        except UndecidedError as error:
-            return Inclusion("undecided", (), error.pointer, error.pointer, error.reason)
-        answer = terms_included(one, other, named_only=True)
-        return answer if inner is self.old else replace(answer, old=answer.new, new=answer.old)
+    def _inclusion(self, one: Place, other: Place) -> Inclusion:
+        """The answer for two places, with the place in the old schema as `old` either way."""
+        if _is_same(one, other):
+            return Inclusion("included")
+        answer = terms_included(frozenset({one}), frozenset({other}), named_only=True)
+        if one.document is self.old:
+            return answer
+        return replace(answer, old=answer.new, new=answer.old)
 
     def _by_name(self, rule: str, old: str = "", new: str = "") -> Change:
         name = new if rule.endswith(("_ADDED", "_ADDED_REQUIRED", "_RENAMED")) else old
@@ -408,6 +406,13 @@ class _Schemas:
 
 def _why(inclusion: Inclusion) -> str:
     return f"{inclusion.reason} (old {inclusion.old or '/'}, new {inclusion.new or '/'})"
+
+
+def _is_same(one: Place, other: Place) -> bool:
+    """Whether two places say the same, whatever else their documents say."""
+    text = canonical(one.schema)
+    references = ('"$ref"', '"$dynamicRef"', '"$recursiveRef"')
+    return text == canonical(other.schema) and not any(each in text for each in references)
 
 
 def _texts(schema: Node) -> tuple[Json, Json]:

@@ -49,9 +49,10 @@ class Contract:
         """The revisions that the server speaks, newest first."""
         return tuple(each.revision for each in self.surfaces)
 
-    def surface(self, revision: str) -> Surface | None:
-        """The surface in a revision."""
-        return next((each for each in self.surfaces if each.revision == revision), None)
+    @property
+    def by_revision(self) -> dict[str, Surface]:
+        """The surfaces by revision, newest first."""
+        return {each.revision: each for each in self.surfaces}
 
 
 def contract_of(surfaces: Sequence[Surface], server: AnyTarget) -> Contract:
@@ -84,7 +85,6 @@ def _mask(value: Any, secrets: Sequence[str]) -> Any:
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, _MASK)
-        return value
     if is_object(value):
         return {key: _mask(each, secrets) for key, each in value.items()}
     if is_array(value):

@@ -69,24 +69,10 @@ class Inclusion:
     reason: str = ""
 
 
-def inclusion_of(old: Json, new: Json) -> Inclusion:
-    """Whether every value of a schema is a value of another; formats count as constraints.
-
-    Args:
-        old: The first schema.
-        new: The second.
-    """
-    documents = Document(old), Document(new)
-    try:
-        for document in documents:
-            document.check()
-    except UndecidedError as error:
-        return Inclusion("undecided", (), error.pointer, error.pointer, error.reason)
-    return terms_included(*(document.root for document in documents))
-
-
 def terms_included(old: Term, new: Term, *, named_only: bool = False) -> Inclusion:
     """Whether every value of a part of a schema is a value of a part of another.
+
+    Formats count as constraints.
 
     Args:
         old: The first part.
@@ -94,14 +80,20 @@ def terms_included(old: Term, new: Term, *, named_only: bool = False) -> Inclusi
         named_only: Whether objects of the first part whose members are named have no others, even
             if its schema allows them: nobody sends what is not described.
     """
+    old_place, new_place = pointer_of(old), pointer_of(new)
     try:
+        for place in (*old, *new):
+            place.document.check()
         failure = _Decision(named_only=named_only).terms(old, new)
     except UndecidedError as error:
-        return Inclusion(
-            "undecided", (), error.pointer or pointer_of(old), pointer_of(new), error.reason
-        )
+        at = error.place
+        if at is not None and at.document in {each.document for each in new}:
+            new_place = at.pointer
+        elif at is not None:
+            old_place = at.pointer
+        return Inclusion("undecided", (), old_place, new_place, error.reason)
     except RecursionError:
-        return Inclusion("undecided", (), pointer_of(old), pointer_of(new), "nested too deep")
+        return Inclusion("undecided", (), old_place, new_place, "nested too deep")
     if failure is None:
         return Inclusion("included")
     if failure.witness:
@@ -379,7 +371,7 @@ class _Decision:
             case Objects():
                 yield from self._cut_objects(shape, [o for o in others if isinstance(o, Objects)])
             case Values():
-                return
+                pass
 
     def _cut_objects(self, shape: Objects, others: Sequence[Objects]) -> Iterator[list[Shape]]:
         """Cut by the alternatives of a member, and by whether it is there."""

@@ -34,13 +34,12 @@ class UndecidedError(Exception):
 
     Args:
         reason: Why, in a few words.
-        pointer: The place in the schema.
+        place: The place in a schema; `None` if it is not one place.
     """
 
-    def __init__(self, reason: str, pointer: str = "") -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, place: Place | None = None) -> None:
         self.reason = reason
-        self.pointer = pointer
+        self.place = place
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +64,20 @@ class Document:
         Raises:
             UndecidedError: It is no schema.
         """
+        if self._problem is not None:
+            raise self._problem
+
+    @cached_property
+    def _problem(self) -> UndecidedError | None:
+        """Why it is no schema; `None` if it is one."""
+        root = Place(self, "")
         try:
             self._class.check_schema(self.schema)
         except jsonschema.SchemaError as error:
-            pointer = "".join(f"/{word}" for word in error.absolute_path)
-            raise UndecidedError("a schema that is not valid", pointer) from error
-        except (RecursionError, re.error) as error:
-            raise UndecidedError("a schema that can't be checked") from error
+            return UndecidedError("a schema that is not valid", root.below(*error.absolute_path))
+        except (RecursionError, re.error):
+            return UndecidedError("a schema that can't be checked", root)
+        return None
 
     @cached_property
     def follows_siblings(self) -> bool:
@@ -97,7 +103,7 @@ class Document:
             elif is_array(part) and key.isdecimal() and int(key) < len(part):
                 part = part[int(key)]
             else:
-                raise UndecidedError("a reference leads nowhere", pointer)
+                raise UndecidedError("a reference leads nowhere", Place(self, pointer))
         return part
 
     def target(self, reference: Json, pointer: str) -> Place:
@@ -107,7 +113,7 @@ class Document:
             UndecidedError: It lies outside the schema, or is named by an anchor.
         """
         if not isinstance(reference, str) or not (reference == "#" or reference[:2] == "#/"):
-            raise UndecidedError("a reference out of the schema", pointer)
+            raise UndecidedError("a reference out of the schema", Place(self, pointer))
         place = Place(self, unquote(reference[1:]))
         self.at(place.pointer)
         return place
@@ -124,12 +130,13 @@ class Document:
             self._validators[term] = self._class(
                 union, registry=self._registry, format_checker=_FORMATS
             )
+        place = Place(self, pointer_of(term))
         try:
             return bool(self._validators[term].is_valid(value))
         except (Unresolvable, RecursionError, OverflowError) as error:
-            raise UndecidedError("the judge of values fails", pointer_of(term)) from error
+            raise UndecidedError("the judge of values fails", place) from error
         except re.error as error:
-            raise UndecidedError("a pattern that Python does not read", pointer_of(term)) from error
+            raise UndecidedError("a pattern that Python does not read", place) from error
 
     @cached_property
     def _class(self) -> Any:
@@ -140,8 +147,7 @@ class Document:
     @cached_property
     def _registry(self) -> Any:
         specification = referencing.jsonschema.specification_with(
-            self._dialect or "https://json-schema.org/draft/2020-12/schema",
-            default=referencing.jsonschema.DRAFT202012,
+            self._dialect, default=referencing.jsonschema.DRAFT202012
         )
         plain = self.schema
         if is_object(plain):  # an identifier of its own would move the place of references

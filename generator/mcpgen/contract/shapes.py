@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TypeAlias
 
 from mcpgen.contract.schema_document import (
@@ -121,7 +122,7 @@ class Objects:
     opaque: frozenset[str] = frozenset()
     is_listed: bool = False
 
-    @property
+    @cached_property
     def by_name(self) -> Mapping[str, Term]:
         """Terms of members by name."""
         return dict(self.members)
@@ -244,7 +245,7 @@ def _forms_of(term: Term, seen: frozenset[Place]) -> list[Form]:
 def _forms(place: Place, seen: frozenset[Place]) -> list[Form]:
     """The alternatives of one place: its own keywords, and what its applicators add."""
     if place in seen:
-        raise UndecidedError("a schema that refers to itself and nothing else", place.pointer)
+        raise UndecidedError("a schema that refers to itself and nothing else", place)
     seen |= {place}
     schema = place.schema
     if not is_object(schema):

@@ -172,8 +172,6 @@ class _Writer:
 
     def _discover(self) -> None:
         """Ask for what the result of `initialize` said."""
-        if not self._has_handshake(self.source):
-            return
         exchange = self._opening(INITIALIZE)
         if exchange is None:
             return
@@ -290,11 +288,7 @@ class _Writer:
         """Why a message of the client has no counterpart; empty if it has one."""
         if not self.target.methods(message.method, "client"):
             return f"{self.target.name} has no {message.method}"
-        if message.method == self.target.protocol.facts.behaviour.listen:
-            return ""
-        value = self._client_value(message, None)
-        verdict = self.target.judge({"jsonrpc": "2.0", "id": 1, **value}, "client")
-        wrong = verdict.violation
+        wrong = self.target.judge(self._client_value(message, None), "client").violation
         if wrong is None:
             return ""
         return f"{wrong.pointer}: expected {wrong.expected}, got {wrong.actual}"
@@ -348,7 +342,7 @@ class _Writer:
         if level is None or level == self.level:
             return
         self.level = level
-        if self.target.methods(SET_LEVEL, "client") and self._has_handshake(self.target):
+        if self.target.methods(SET_LEVEL, "client"):
             call = {"method": SET_LEVEL, "params": {"level": level}}
             request = self._add(_like(message, "request"), call, id=self._new_id())
             answer = _like(message, "success response", "server")
@@ -378,9 +372,6 @@ class _Writer:
 
     def _question(self, message: Message) -> None:
         if not self._asks(message.method):
-            self.skipped.update(
-                each.number for each in self.session.messages if each.request == message.number
-            )
             self._lose(message, f"{self.target.name} has no {message.method} of the server")
             return
         value = without_unknown(self.target, message.value, "server")
@@ -482,8 +473,6 @@ class _Writer:
             if is_later and same and is_object(answers) and names & answers.keys():
                 yield each
                 names = self._requests_of(each.answer).keys()
-                if not names:
-                    return
 
     # Writing
 
@@ -517,8 +506,6 @@ class _Writer:
         whole: Node = {"jsonrpc": "2.0", **value}
         if source.kind == "request":
             whole["id"] = source.value.get("id") if id is None else id
-            if "id" in value and id is None:
-                whole["id"] = value["id"]
         elif request is not None:
             whole["id"] = self.messages[request].value["id"]
             within = self._call_of(request)

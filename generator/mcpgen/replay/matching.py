@@ -129,7 +129,7 @@ def leads_to(steps: Sequence[str], path: Steps) -> bool:
     if not steps:
         return not path
     if steps[0] == "**":
-        return any(leads_to(steps[1:], path[start:]) for start in range(len(path) + 1))
+        return leads_to(steps[1:], path) or (bool(path) and leads_to(steps, path[1:]))
     return bool(path) and fnmatchcase(str(path[0]), steps[0]) and leads_to(steps[1:], path[1:])
 
 
@@ -212,7 +212,7 @@ class Bindings:
         return value
 
     def _text_of(self, match: re.Match[str]) -> str:
-        return str(self.of(match[0])) if match["id"] else match[0]
+        return str(self.of(match["id"])) if match["id"] else match[0]
 
 
 class Matcher:
@@ -228,7 +228,7 @@ class Matcher:
         self.bindings = Bindings() if bindings is None else bindings
 
     def differences(
-        self, expected: Json, actual: Json, subject: Subject, *, masked: bool = False
+        self, expected: Json, actual: Json, subject: Subject, *, masked: bool
     ) -> list[Difference]:
         """The places where a message is not as it was recorded.
 
@@ -241,7 +241,7 @@ class Matcher:
         rules = [rule for rule in (*PROTOCOL_RULES, *self._rules)[::-1] if rule.is_about(subject)]
         return list(_Comparison(rules, self.bindings, masked).compare(expected, actual, ()))
 
-    def fits(self, expected: Json, actual: Json, subject: Subject, *, masked: bool = False) -> bool:
+    def fits(self, expected: Json, actual: Json, subject: Subject, *, masked: bool) -> bool:
         """Whether a message is as it was recorded; binds nothing."""
         trial = Matcher(
             self._rules, Bindings(dict(self.bindings.values), dict(self.bindings.names))
@@ -271,7 +271,7 @@ class _Comparison:
         rule = self._rule_at(path)
         match rule.way if rule is not None else "value":
             case "ignore":
-                return
+                pass
             case "shape":
                 yield from self._by_shape(expected, actual, path, rule)
             case "pattern":
@@ -298,7 +298,8 @@ class _Comparison:
             yield from self._items(expected, actual, path)
         elif isinstance(expected, str) and isinstance(actual, str):
             if not self._same_text(expected, actual):
-                yield Difference(path, expected, actual, "another text")
+                text = "another text" if expected != actual else "another id stood for this one"
+                yield Difference(path, expected, actual, text)
         elif _kind(expected) != _kind(actual):
             text = f"expected {_kind(expected)}, got {_kind(actual)}"
             yield Difference(path, expected, actual, text)
@@ -396,8 +397,9 @@ class _Comparison:
                     yield from self._by_shape(member, actual[name], (*path, name), None)
                 else:
                     yield Difference((*path, name), member, ABSENT, "the member is gone")
-            for name in actual.keys() - expected.keys():
-                yield Difference((*path, name), ABSENT, actual[name], "a new member")
+            for name, member in actual.items():
+                if name not in expected:
+                    yield Difference((*path, name), ABSENT, member, "a new member")
         elif is_array(expected) and is_array(actual):
             for index, item in enumerate(actual):
                 if expected and not any(_same_shape(each, item) for each in expected):
@@ -426,12 +428,10 @@ class _Comparison:
         return bool(bindings.of(expected) == actual)
 
     def _same_text(self, expected: str, actual: str) -> bool:
-        if expected == actual:
-            return True
         if self._masked and MASK in expected:
             parts = (re.escape(_without_values(part)) for part in expected.split(MASK))
             return re.fullmatch(".*?".join(parts), _without_values(actual), re.DOTALL) is not None
-        if _without_values(expected) != _without_values(actual):
+        if expected != actual and _without_values(expected) != _without_values(actual):
             return False
         return all(map(self._is_bound, _ids_in(expected), _ids_in(actual)))
 
@@ -442,7 +442,7 @@ def _without_values(text: str) -> str:
 
 
 def _ids_in(text: str) -> list[str]:
-    return [match[0] for match in _NAMELESS.finditer(text) if match["id"]]
+    return [match["id"] for match in _NAMELESS.finditer(text) if match["id"]]
 
 
 def _rest(expected: Sequence[Json], actual: Sequence[Json], path: Steps) -> Iterator[Difference]:
@@ -457,20 +457,17 @@ _KEYS = ("name", "uri", "uriTemplate", "taskId")
 
 def _key_of(expected: Sequence[Json], actual: Sequence[Json]) -> str:
     """The member that names the items of both lists; empty if they have no names."""
-    for key in _KEYS:
-        lists = [
-            [item[key] for item in items if is_object(item) and isinstance(item.get(key), str)]
-            for items in (expected, actual)
-        ]
-        if all(
-            names and len(names) == len(items) == len({*names})
-            for names, items in zip(lists, (expected, actual), strict=True)
-        ):
-            return key
-    return ""
+    named = (key for key in _KEYS if _are_named(expected, key) and _are_named(actual, key))
+    return next(named, "")
 
 
-def _kind(value: Json | Absent) -> str:
+def _are_named(items: Sequence[Json], key: str) -> bool:
+    """Whether there are items, each with a name of its own."""
+    names = [item[key] for item in items if is_object(item) and isinstance(item.get(key), str)]
+    return bool(names) and len(names) == len(items) == len({*names})
+
+
+def _kind(value: Json) -> str:
     """The JSON type of a value, in words."""
     match value:
         case None:
@@ -483,10 +480,8 @@ def _kind(value: Json | Absent) -> str:
             return "a text"
         case list():
             return "an array"
-        case dict():
-            return "an object"
         case _:
-            return "nothing"
+            return "an object"
 
 
 def _same_shape(one: Json, other: Json) -> bool:
@@ -517,7 +512,7 @@ def read_rules(path: Path) -> tuple[Rule, ...]:
         raise SettingsError(str(path), "", "TOML", str(error)) from error
     rows: Json = document.get("match", [])
     if not is_array(rows) or document.keys() - {"match"}:
-        raise SettingsError(str(path), "", "tables [[match]]", ", ".join(document) or "none")
+        raise SettingsError(str(path), "", "tables [[match]]", ", ".join(document))
     return tuple(_rule(row, f"/match/{index}", str(path)) for index, row in enumerate(rows))
 
 

@@ -79,7 +79,7 @@ class Player:
         session: Session,
         matcher: Matcher,
         timeouts: Timeouts,
-        number: int = 1,
+        number: int,
         carried: Carried | None = None,
     ) -> None:
         self._wire = wire
@@ -133,7 +133,7 @@ class Player:
                 await self._send(message, tasks)
                 sent_at = message.seconds
             every = self._session.messages
-            await self._wait(len(every), every[-1].seconds - sent_at if every else 0.0)
+            await self._wait(len(every), every[-1].seconds - sent_at)
             if not self._end:
                 await anyio.sleep(self._timeouts.settle)
             tasks.cancel_scope.cancel()
@@ -351,12 +351,12 @@ class Player:
         if expected is None:
             self._spare.append(value)
             return
+        if expected.within is not None:
+            self._check_order(expected, expected.within)
         self._take_expected(expected, value)
 
     def _take_expected(self, expected: Message, value: Node) -> None:
         del self._pending[expected.number]
-        if expected.within is not None:
-            self._check_order(expected, expected.within)
         self._compare(expected, value, "NOTIFICATION_DIFFERS", Subject.of(value))
 
     def _candidates(self, value: Node) -> list[Message]:

@@ -31,7 +31,9 @@ def text(runs: Sequence[Run]) -> str:
 
 
 def _by_message(outcomes: Sequence[Outcome]) -> Iterator[list[Outcome]]:
-    for _, group in groupby(outcomes, key=lambda each: (each.line, each.rule.id, each.item)):
+    for _, group in groupby(
+        outcomes, key=lambda each: (each.line, each.rule.id, each.item, each.expected, each.actual)
+    ):
         yield list(group)
 
 
@@ -65,7 +67,8 @@ def _values(expected: Json | Absent, actual: Json | Absent) -> tuple[str, str]:
             (at for at, pair in enumerate(zip(expected, actual, strict=False)) if len({*pair}) > 1),
             min(len(expected), len(actual)),
         )
-        start = max(0, same - _CONTEXT) if max(len(expected), len(actual)) > _VALUE else 0
+        is_cut = any(_json(each, _VALUE).endswith("...") for each in (expected, actual))
+        start = max(0, same - _CONTEXT) if is_cut else 0
         before = "..." if start else ""
         return before + _json(expected[start:], _VALUE), before + _json(actual[start:], _VALUE)
     return _json(expected, _VALUE), _json(actual, _VALUE)

@@ -113,7 +113,7 @@ def _description_of(session: Session) -> Node:
         answer = exchange.answer
         if exchange.request.method in _OPENINGS and answer is not None:
             result: Json = answer.value.get("result")
-            if is_object(result) and "capabilities" in result:
+            if is_object(result):
                 return result
     return {}
 
@@ -127,11 +127,7 @@ def _stage(session: Session, listen: str | None) -> tuple[tuple[Message, ...], l
         if each.request.method not in others
     ]
     staged = {scene.request.number for scene in scenes}
-    apart = [
-        message
-        for message in _sent_in(session.messages)
-        if message.within is None or message.within not in staged
-    ]
+    apart = [message for message in _sent_in(session.messages) if message.within not in staged]
     opening: list[Message] = []
     for message in apart:
         index = _index_before(message, scenes)
