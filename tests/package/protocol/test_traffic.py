@@ -1,0 +1,118 @@
+"""Scripts of messages and commands: all that an end sends and reports for each of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY
+from kit.wire import HANDSHAKE, both_lifecycles, describe_as, encode_message, request
+from mcpgen_runtime import REVISIONS, ProtocolError
+from mcpgen_runtime.errors import FrameError, RequestLost
+from mcpgen_runtime.facts import Method, Revision, Role
+from mcpgen_runtime.protocol import events
+from mcpgen_runtime.protocol.batch_parsing import parse_batch
+from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.connection import Connection
+from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS, ParsedMessage, is_batch, parse
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+
+TEXTS = json.loads(Path(__file__).with_name("messages.json").read_text("utf-8"))
+"""Messages, valid or not, as text in which a lone surrogate is a byte that is no UTF-8."""
+
+SCRIPTS = json.loads(Path(__file__).with_name("traffic.json").read_text("utf-8"))
+"""Steps of each end: what it receives or is told to send, by name, and the arguments.
+
+`~` stands for the id of its oldest open request."""
+
+
+def plain(value: Any) -> Any:
+    """A value of an event or a message as text, with names for the tables that it refers to."""
+    match value:
+        case Method() | Revision():
+            return value.name
+        case Exception():
+            return f"{type(value).__name__}: {value}"
+        case bytes() | msgspec.Raw():
+            return bytes(value).decode(errors="replace")
+        case msgspec.Struct() if type(value).__module__ in (events.__name__, parse.__module__):
+            members = {name: plain(each) for name, each in msgspec.structs.asdict(value).items()}
+            return f"{type(value).__name__} {members}"
+        case _ if hasattr(value, "data") and hasattr(value, "kind"):
+            about = (value.kind, value.id, value.related_request_id, value.error_code)
+            return f"{' '.join(map(str, about))} {plain(value.data)}"
+        case _:
+            return msgspec.to_builtins(value, enc_hook=str)
+
+
+def take(end: Connection, revision: str, step: list[Any], now: float) -> Any:
+    """The events or messages of one step."""
+    name, *words = step
+    match name:
+        case "say":
+            text = words[0] if isinstance(words[0], str) else json.dumps(words[0])
+            return end.receive(text.encode(), now)
+        case "ask":
+            return end.receive(encode_message(request(revision, *words[:2], **words[2])), now)
+        case "lost":
+            return end.receive(RequestLost(words[0], ProtocolError("lost")), now)
+        case "frame":
+            return end.receive(FrameError("torn"), now)
+        case "timeout":
+            return end.receive(events.StepTimedOut(), now)
+        case "subscriber":
+            return end.has_subscriber(*words), sorted(end.subscribed_uris())
+        case "closed":
+            return end.closed()
+        case "SendError":
+            return end.send(events.SendError(words[0], ProtocolError(**words[1])), now)
+        case _:
+            return end.send(getattr(events, name)(*words[:-1], **words[-1]), now)
+
+
+@pytest.mark.parametrize("role", ["server", "client"])
+@both_lifecycles
+def test_each_step_has_its_events_and_messages(
+    revision: str, role: Role, snapshot: SnapshotAssertion, caplog: pytest.LogCaptureFixture
+) -> None:
+    end: Connection
+    if role == "server":
+        describe = describe_as(EVERY_SERVER_CAPABILITY, "server")
+        end = ServerConnection(REVISIONS.only(revision), describe, parse_batch=parse_batch)
+    else:
+        describe = describe_as(EVERY_CLIENT_CAPABILITY, "client")
+        end = ClientConnection(REVISIONS.only(revision), describe)
+    lifecycle = "handshake" if revision in HANDSHAKE else "per request"
+    seen: list[str] = []
+    last_open = ""
+    for now, step in enumerate([*SCRIPTS[f"{role}, {lifecycle}"], *SCRIPTS[role]]):
+        oldest = next(iter(end.state.outbound.ids()), 0)
+        text = json.dumps(step).replace("REVISION", revision).replace('"~text"', f'"{oldest}"')
+        try:
+            taken = take(end, revision, json.loads(text.replace('"~"', f"{oldest}")), float(now))
+            outcome = [plain(each) for each in taken]
+        except ProtocolError as error:
+            outcome = [f"! {plain(error)}"]
+        seen += ["", f"{now}: {json.dumps(step)}", *(f"  {each}" for each in outcome)]
+        outbound = {id: end.state.outbound.deadline(id) for id in end.state.outbound.ids()}
+        if (now_open := f"  open: {[*end.state.inbound]} {outbound}") != last_open:
+            seen.append(last_open := now_open)
+    assert "\n".join([*seen, *caplog.messages]) == snapshot
+
+
+def test_each_message_is_parsed_as_expected(snapshot: SnapshotAssertion) -> None:
+    ids = ["i" * length for length in (ID_CHARACTERS, ID_CHARACTERS + 1)]
+    long = [json.dumps({"jsonrpc": "2.0", "id": id, "method": "m"}) for id in ids]
+    seen: list[str] = []
+    for text in TEXTS + long:
+        data = text.encode(errors="surrogateescape")
+        parsed = ParsedMessage.of(data, parse_batch)
+        about = (is_batch(data), parsed.is_batch, parsed.has_response, parsed.results())
+        seen += ["", f"{data[:200]!r} {about}", *(f"  {plain(each)}" for each in parsed.messages)]
+        assert plain(parse(data)) == plain(parsed.messages[0]) or parsed.is_batch
+    assert "\n".join(seen) == snapshot
