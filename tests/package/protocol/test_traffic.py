@@ -19,7 +19,7 @@ from mcpgen_runtime.protocol import events
 from mcpgen_runtime.protocol.batch_parsing import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.connection import Connection
-from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS, ParsedMessage, is_batch, parse
+from mcpgen_runtime.protocol.jsonrpc import ParsedMessage, is_batch, parse
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 
 TEXTS = json.loads(Path(__file__).with_name("messages.json").read_text("utf-8"))
@@ -106,13 +106,22 @@ def test_each_step_has_its_events_and_messages(
 
 
 def test_each_message_is_parsed_as_expected(snapshot: SnapshotAssertion) -> None:
-    ids = ["i" * length for length in (ID_CHARACTERS, ID_CHARACTERS + 1)]
-    long = [json.dumps({"jsonrpc": "2.0", "id": id, "method": "m"}) for id in ids]
+    long = [
+        TEXTS[0].replace("1", f'"{"i" * count}"').replace('"m"', method)
+        for count in (1024, 1025)
+        for method in ('"m"', '"\x01"')
+    ]
+    long += ['{"jsonrpc":"2.0","id":1,"result":NaN}'.ljust(2**20 + more) for more in (0, 1)]
     seen: list[str] = []
     for text in TEXTS + long:
         data = text.encode(errors="surrogateescape")
         parsed = ParsedMessage.of(data, parse_batch)
         about = (is_batch(data), parsed.is_batch, parsed.has_response, parsed.results())
-        seen += ["", f"{data[:200]!r} {about}", *(f"  {plain(each)}" for each in parsed.messages)]
+        is_error = parsed.error_response() is not None
+        seen += [
+            "",
+            f"{data[:200]!r} {about} {is_error}",
+            *(f"  {plain(each)}" for each in parsed.messages),
+        ]
         assert plain(parse(data)) == plain(parsed.messages[0]) or parsed.is_batch
     assert "\n".join(seen) == snapshot
