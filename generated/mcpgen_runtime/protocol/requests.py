@@ -29,7 +29,6 @@ from .._wire import (
     ValidationError,
     convert,
     decoder,
-    encode,
     error_text,
     is_object,
 )
@@ -377,7 +376,7 @@ def check_params(method: Method, params: Any) -> None:
         UNWRITABLE: The params have no JSON form.
     """
     if method.params is not None and (method.params_required or params is not UNSET):
-        method.decode_params(b"{}" if params is UNSET else encode(params))
+        method.decode_params(b"{}" if params is UNSET else encode_finite(params))
 
 
 def decode_params(method: Method, params: Raw | None) -> Any:

@@ -160,8 +160,8 @@ https://h:65537 https://h:-1 https://h:x https://u:p@h/a?b#c http://u:p@localhos
 http://127.0.0.1 ftp://h //h h https:// https:///a https://[ http://[::1]:8/ https://:80 https://u@[?q
 https://h/\x7f https://h/\xe4"""
 HOSTS = """h localhost LOCALHOST. a.localhost alocalhost localhost.a 127.0.0.1 127.0.0.1. 127.1
-2130706433 0x7f.1 0177.0.0.1 128.0.0.1 10.0.0.1 ::1 ::2 ::ffff:127.0.0.1 ::ffff:128.0.0.1 1.2.3.4.5 999
-256.1 ."""
+2130706433 0x7f.1 0177.0.0.1 128.0.0.1 10.0.0.1 ::1 ::2 ::ffff:127.0.0.1 ::ffff:128.0.0.1
+1.2.3.4.5 999 256.1 ."""
 
 
 def test_each_url_and_host_is_read_as_expected(snapshot: SnapshotAssertion) -> None:

@@ -98,7 +98,7 @@ def test_each_step_has_its_events_and_messages(
             outcome = [plain(each) for each in taken]
         except ProtocolError as error:
             outcome = [f"! {plain(error)}"]
-        seen += ["", f"{now}: {json.dumps(step)}", *(f"  {each}" for each in outcome)]
+        seen += ["", json.dumps(step), *(f"  {each}" for each in outcome)]
         outbound = {id: end.state.outbound.deadline(id) for id in end.state.outbound.ids()}
         if (now_open := f"  open: {[*end.state.inbound]} {outbound}") != last_open:
             seen.append(last_open := now_open)
