@@ -180,7 +180,7 @@ class OutboundRequests:
         """The id of an open request that differs from an id by its type alone: 7 for `"7"`."""
         if isinstance(identifier, int):
             other: RequestId = str(identifier)
-        elif identifier.isascii() and identifier.isdigit() and len(identifier) < 20:
+        elif identifier.isascii() and identifier.isdigit():
             other = int(identifier)
         else:
             return None

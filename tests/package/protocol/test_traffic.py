@@ -11,15 +11,16 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY
-from kit.wire import HANDSHAKE, both_lifecycles, describe_as, encode_message, request
-from mcpgen_runtime import REVISIONS, ProtocolError
+from kit.wire import HANDSHAKE, PER_REQUEST, describe_as, encode_message, request
+from mcpgen_runtime import REVISIONS, ProtocolError, errors
 from mcpgen_runtime.errors import FrameError, RequestLost
-from mcpgen_runtime.facts import Method, Revision, Role
+from mcpgen_runtime.facts import Method, Revision
 from mcpgen_runtime.protocol import events
 from mcpgen_runtime.protocol.batch_parsing import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.connection import Connection
 from mcpgen_runtime.protocol.jsonrpc import ParsedMessage, is_batch, parse
+from mcpgen_runtime.protocol.requests import custom_method
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 
 TEXTS = json.loads(Path(__file__).with_name("messages.json").read_text("utf-8"))
@@ -70,27 +71,49 @@ def take(end: Connection, revision: str, step: list[Any], now: float) -> Any:
         case "closed":
             return end.closed()
         case "SendError":
-            return end.send(events.SendError(words[0], ProtocolError(**words[1])), now)
+            error = getattr(errors, words[1])(*words[2:-1], **words[-1])
+            return end.send(events.SendError(words[0], error), now)
+        case "raw":
+            return end.send(events.SendResponse(words[0], msgspec.Raw(words[1].encode())), now)
         case _:
             return end.send(getattr(events, name)(*words[:-1], **words[-1]), now)
 
 
-@pytest.mark.parametrize("role", ["server", "client"])
-@both_lifecycles
+EXTENSIONS = {name: method for name in ("x/do", "x/told") if (method := custom_method(name))}
+NEWEST = {"handshake": HANDSHAKE[-1], "per request": PER_REQUEST[-1], "batches": "2025-03-26"}
+
+
+def make_end(role: str, spoken: str | None) -> Connection:
+    """An end that speaks one revision, or all of them."""
+    revisions = REVISIONS.only(spoken) if spoken else REVISIONS
+    if role == "client":
+        describe = describe_as(EVERY_CLIENT_CAPABILITY, role)
+        return ClientConnection(revisions, describe, EXTENSIONS)
+    describe = describe_as(EVERY_SERVER_CAPABILITY, role)
+    return ServerConnection(revisions, describe, EXTENSIONS, parse_batch=parse_batch)
+
+
+def state_of(end: Connection) -> str:
+    """The open requests of an end, with their deadlines, and the step of its negotiation."""
+    outbound = end.state.outbound
+    deadlines = {id: outbound.deadline(id) for id in outbound.ids()}
+    text = f"  open: {[*end.state.inbound]} {deadlines}"
+    if isinstance(end, ClientConnection):
+        steps = [step and step.method for step in (end.step, end.first_step)]
+        text += f" {steps} {[id for id in outbound.ids() if end.awaits(id)]}"
+    return text
+
+
+@pytest.mark.parametrize("case", [name for name in SCRIPTS if "," in name])
 def test_each_step_has_its_events_and_messages(
-    revision: str, role: Role, snapshot: SnapshotAssertion, caplog: pytest.LogCaptureFixture
+    case: str, snapshot: SnapshotAssertion, caplog: pytest.LogCaptureFixture
 ) -> None:
-    end: Connection
-    if role == "server":
-        describe = describe_as(EVERY_SERVER_CAPABILITY, "server")
-        end = ServerConnection(REVISIONS.only(revision), describe, parse_batch=parse_batch)
-    else:
-        describe = describe_as(EVERY_CLIENT_CAPABILITY, "client")
-        end = ClientConnection(REVISIONS.only(revision), describe)
-    lifecycle = "handshake" if revision in HANDSHAKE else "per request"
+    role, kind = case.split(", ")
+    revision = NEWEST.get(kind, HANDSHAKE[-1])
+    end = make_end(role, NEWEST.get(kind))
     seen: list[str] = []
     last_open = ""
-    for now, step in enumerate([*SCRIPTS[f"{role}, {lifecycle}"], *SCRIPTS[role]]):
+    for now, step in enumerate(SCRIPTS[case] + SCRIPTS[role]):
         oldest = next(iter(end.state.outbound.ids()), 0)
         text = json.dumps(step).replace("REVISION", revision).replace('"~text"', f'"{oldest}"')
         try:
@@ -99,8 +122,7 @@ def test_each_step_has_its_events_and_messages(
         except ProtocolError as error:
             outcome = [f"! {plain(error)}"]
         seen += ["", json.dumps(step), *(f"  {each}" for each in outcome)]
-        outbound = {id: end.state.outbound.deadline(id) for id in end.state.outbound.ids()}
-        if (now_open := f"  open: {[*end.state.inbound]} {outbound}") != last_open:
+        if (now_open := state_of(end)) != last_open:
             seen.append(last_open := now_open)
     assert "\n".join([*seen, *caplog.messages]) == snapshot
 
