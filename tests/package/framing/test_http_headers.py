@@ -159,7 +159,7 @@ def test_each_url_and_host_is_read_as_expected(snapshot: SnapshotAssertion) -> N
 
     def packed(host: str) -> str | None:
         address = literal_address(host)
-        return address and address.packed.hex()
+        return None if address is None else address.packed.hex()
 
     hosts = {host: [read(call, host) for call in (is_loopback, packed)] for host in HOSTS.split()}
     assert hosts == snapshot(name="hosts")

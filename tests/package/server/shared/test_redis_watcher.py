@@ -14,6 +14,9 @@ from mcpgen_runtime.server.shared.redis_watcher import StreamWatcher
 
 pytestmark = on_virtual_clock
 
+STEPS = "a5 a5 a6 b1 b0 wake none entry c0 wake no A9 no a9 close"
+"""A task waits for the entries of a stream after a number (not at all: `A`), or a reply comes."""
+
 
 async def test_one_command_waits_for_all_streams(snapshot: SnapshotAssertion) -> None:
     seen: list[str] = []
@@ -43,31 +46,17 @@ async def test_one_command_waits_for_all_streams(snapshot: SnapshotAssertion) ->
     tasks: list[asyncio.Task[None]] = []
     watcher = StreamWatcher(read, call_all, "wake")
     await watcher.close()
-    wake, entry = [(b"wake", [(b"7-0", []), (b"8-0", [])])], [(b"a", [(b"0-6", [])])]
-    no = SharedStateError("no")
-    for step in (
-        ("a", 5, 60),
-        ("a", 5, 60),
-        ("a", 6, 60),
-        ("b", 1, 60),
-        ("b", 0, 60),
-        wake,
-        None,
-        entry,
-        ("c", 0, 60),
-        wake,
-        no,
-        ("a", 9, 0),
-        no,
-        ("a", 9, 60),
-        "close",
-    ):
+    wake: Any = [(b"wake", [(b"7-0", []), (b"8-0", [])])]
+    entry: Any = [(b"a", [(b"0-6", [])])]
+    given = {"wake": wake, "none": None, "entry": entry, "no": SharedStateError("no")}
+    for step in STEPS.split():
         seen.append(f"- {step}")
-        if isinstance(step, tuple):
-            tasks.append(asyncio.create_task(wait(*step)))
-        elif step == "close":
+        if step == "close":
             await watcher.close()
+        elif step in given:
+            replies.put_nowait(given[step])
         else:
-            replies.put_nowait(step)
+            seconds = 60 if step.islower() else 0
+            tasks.append(asyncio.create_task(wait(step[0].lower(), int(step[1]), seconds)))
         await anyio.sleep(1)
     assert "\n".join(seen) == snapshot

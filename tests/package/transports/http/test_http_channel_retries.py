@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import anyio
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from kit.http_script import Script, answer_with, refuse_with, result, says
 from kit.http_server import Asked, Handler, Reply
@@ -28,6 +29,7 @@ from kit.wire import (
 )
 from mcpgen_runtime import (
     ClientLimits,
+    ConnectionClosedError,
     HttpStatusError,
     HttpTimeouts,
     ListeningAgain,
@@ -40,6 +42,7 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.errors import NOT_BEGUN
 from mcpgen_runtime.framing.sse import encode_event
+from mcpgen_runtime.transports.http.http_channel import OpenRequests
 from mcpgen_runtime.transports.http.http_client import retry_seconds
 
 pytestmark = pytest.mark.processes
@@ -470,3 +473,48 @@ def test_calls_that_wait_for_a_place_end_with_the_connection(
     outcomes = use(script, monkeypatch, call, limits=ClientLimits(open_requests=1))
     assert sum(outcomes.values()) == 3
     assert all("clos" in text for text in outcomes), outcomes
+
+
+PLACES = """+1 +2 +3 +4 +5 +6 -2 -2 -9 x6 !3/10 ^3 +7 +8 -1 ~9 ~1 +9 +10 +11 ~9 ~1 -4 ~9 ~1 ~30 +12
+!12/2 !5/4 -7 ~3 ~1 ~4 +13 +14 +15 +16 ~4 ~4 -8 close +17 ^18 -9 +19"""
+"""Requests that come (+), come again (^), end (-), are given up (x) or refused for seconds (!); ~
+lets seconds pass."""
+
+
+def test_requests_get_places_as_the_server_has_room(snapshot: SnapshotAssertion) -> None:
+    seen: list[str] = []
+
+    async def main() -> None:
+        scopes: dict[str, anyio.CancelScope] = {}
+        places = OpenRequests(lambda work: tasks.start_soon(work) is None, 4)
+
+        async def enter(name: str, was_refused: bool) -> None:
+            with anyio.CancelScope() as scopes[name]:
+                try:
+                    await places.enter(name, was_refused=was_refused)
+                    seen.append(f"  {name} enters at {anyio.current_time():g}")
+                except ConnectionClosedError as error:
+                    seen.append(f"  {name}: {error}")
+
+        async with anyio.create_task_group() as tasks:
+            for step in PLACES.split():
+                seen.append(step)
+                kind, (name, _, seconds) = step[0], step[1:].partition("/")
+                match kind:
+                    case "+" | "^":
+                        tasks.start_soon(enter, name, kind == "^")
+                    case "-":
+                        places.leave(name)
+                    case "x":
+                        scopes[name].cancel()
+                    case "!":
+                        places.refuse(name, float(seconds))
+                    case "~":
+                        await anyio.sleep(float(name))
+                    case _:
+                        places.close()
+                await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+
+    simulate("asyncio", 0, main)
+    assert "\n".join(seen) == snapshot
