@@ -14,7 +14,7 @@ from mcpgen_runtime.server.shared.redis_watcher import StreamWatcher
 
 pytestmark = on_virtual_clock
 
-STEPS = "a5 a5 a6 b1 b0 wake none entry c0 wake no A9 no a9 close"
+STEPS = "a5 a5 a6 b1 b0 wake none entry c0 wake no A9 wake no a9 close"
 """A task waits for the entries of a stream after a number (not at all: `A`), or a reply comes."""
 
 
@@ -53,6 +53,7 @@ async def test_one_command_waits_for_all_streams(snapshot: SnapshotAssertion) ->
         seen.append(f"- {step}")
         if step == "close":
             await watcher.close()
+            seen.append("closed")
         elif step in given:
             replies.put_nowait(given[step])
         else:
