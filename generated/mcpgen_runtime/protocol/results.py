@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, TypeAlias, get_args
 
@@ -162,10 +163,9 @@ def _label(raw: Raw) -> str:
 
 def _elements(raw: Raw | None) -> list[Raw] | None:
     """The elements of a JSON array; `None` if the value is not an array."""
-    try:
+    with suppress(msgspec.ValidationError):
         return None if raw is None else msgspec.json.decode(raw, type=list[Raw])
-    except msgspec.ValidationError:
-        return None
+    return None
 
 
 def _builtins(raw: bytes | Raw) -> Any:
