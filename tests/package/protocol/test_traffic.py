@@ -20,6 +20,7 @@ from mcpgen_runtime.protocol.batch_parsing import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.connection import Connection
 from mcpgen_runtime.protocol.jsonrpc import ParsedMessage, is_batch, parse
+from mcpgen_runtime.protocol.lifecycle import Session
 from mcpgen_runtime.protocol.requests import custom_method
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 
@@ -70,6 +71,10 @@ def take(end: Connection, revision: str, step: list[Any], now: float) -> Any:
             return end.has_subscriber(*words), sorted(end.subscribed_uris())
         case "closed":
             return end.closed()
+        case "assume" if isinstance(end, ServerConnection):
+            session = Session(REVISIONS[revision], {}, {"sampling": {}})
+            end.assume_session(session, *words)
+            return [words]
         case "SendError":
             error = getattr(errors, words[1])(*words[2:-1], **words[-1])
             return end.send(events.SendError(words[0], error), now)
