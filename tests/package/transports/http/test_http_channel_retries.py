@@ -262,13 +262,17 @@ def test_an_unlisted_tool_is_listed_before_it_is_called_again(
 
 
 @sessions
-@pytest.mark.parametrize("refusal", [not_begun("0"), *map(refuse, OUTAGES)])
+@pytest.mark.parametrize(
+    ("refusal", "posts"),
+    [(not_begun("0"), 2), *((refuse(status), 2) for status in OUTAGES), (refuse(400), 1)],
+)
 def test_a_session_is_confirmed_after_a_refusal(
-    revision: str, refusal: Handler, monkeypatch: pytest.MonkeyPatch
+    revision: str, refusal: Handler, posts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Times(revision, once={"notifications/initialized": [refusal]})
-    assert not isinstance(use(script, monkeypatch, tool("adds")), Exception)
-    assert len(script.pauses("notifications/initialized")) == 1
+    outcome = use(script, monkeypatch, tool("adds"))
+    assert isinstance(outcome, HttpStatusError) is (posts == 1)
+    assert len(script.times["notifications/initialized"]) == posts
 
 
 AT_FIRST: dict[str, tuple[list[Handler], list[float], float]] = {
