@@ -144,12 +144,12 @@ class OutboundRequests:
     """The open requests of this side by id; `"7"` is not `7`.
 
     Attributes:
-        strays: Number of results that belonged to no open request.
+        has_strays: Whether a result came that belonged to no open request.
         prefix: The prefix of the ids; empty for ids that are numbers.
     """
 
     def __init__(self) -> None:
-        self.strays = 0
+        self.has_strays = False
         self.prefix = ""
         self._open: dict[RequestId, OutboundRequest] = {}
         self._last_id = 0

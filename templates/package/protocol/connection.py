@@ -300,8 +300,6 @@ class Connection:
         revision = request.revision
         if command.stream_closed and revision.facts.http.cancellation == "close":
             return ()
-        if CANCELLED not in revision.notifications_from(self.state.role):
-            return ()
         params: dict[str, Any] = {"requestId": command.id}
         if command.reason is not None:
             params["reason"] = command.reason
@@ -534,7 +532,7 @@ class Connection:
         outbound = self.state.outbound
         request = outbound.pop(message.id)
         if request is None:
-            outbound.strays += 1
+            outbound.has_strays = True
             return self._receive_stray(message.id, f"result for {safe_repr(message.id)}")
         if not request.reads_result:
             return [ResponseReceived(message.id, None, message.result)]
