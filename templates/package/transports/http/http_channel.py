@@ -270,9 +270,6 @@ class OpenRequests:
         self._waiting: deque[tuple[RequestId, anyio.Event]] = deque()
         self._closed = False
         self._growing = False
-        self._pause = 0.0
-        self._grow_at = 0.0
-        self._step = 1
 
     async def enter(self, identifier: RequestId, *, was_refused: bool = False) -> None:
         """Wait for a place. A request that was refused is the next one that gets one.

@@ -479,10 +479,11 @@ def test_calls_that_wait_for_a_place_end_with_the_connection(
     assert all("clos" in text for text in outcomes), outcomes
 
 
-PLACES = """+1 +2 +3 +4 +5 +6 -2 -2 -9 x6 !3/10 ^3 +7 +8 -1 ~9 ~1 +9 +10 +11 ~9 ~1 -4 ~9 ~1 ~30 +12
-!12/2 !5/4 -7 ~3 ~1 ~4 +13 +14 +15 +16 ~4 ~4 -8 close +17 ^18 -9 +19"""
-"""Requests that come (+), come again (^), end (-), are given up (x) or refused for seconds (!); ~
-lets seconds pass."""
+PLACES = """+1 +2 +3 +4 +5 +6 +7 +8 +9 +10 x10 -2 -2 -99 -4 -5 -6 -7 !3/10 ^3 +11 +12 +13 +14 +15
++16 +17 +18 -1 ~9 !99/10 ~1 ~9 ~1 ~9 ~1 ~9 ~1 ~30 +19 !19/2 !8/4 -9 ~3 ~1 ~4 !11/1 !12/3 ~3 ~3 ~3
++20 +21 +22 x21 -13 close +23 ^24 -15 +25"""
+"""Requests that come (+), come again (^), end (-), are given up (x) or
+refused for seconds (!); ~ lets seconds pass."""
 
 
 def test_requests_get_places_as_the_server_has_room(snapshot: SnapshotAssertion) -> None:
@@ -490,7 +491,7 @@ def test_requests_get_places_as_the_server_has_room(snapshot: SnapshotAssertion)
 
     async def main() -> None:
         scopes: dict[str, anyio.CancelScope] = {}
-        places = OpenRequests(lambda work: tasks.start_soon(work) is None, 4)
+        places = OpenRequests(lambda work: tasks.start_soon(work) is None, 9)
 
         async def enter(name: str, was_refused: bool) -> None:
             with anyio.CancelScope() as scopes[name]:
