@@ -388,7 +388,7 @@ class RequestPipeline:
         try:
             await self.state.output_schemas.check(tool, result, left)
         except RemoteProtocolError as error:
-            if not self.connection.state.outbound.strays:
+            if not self.connection.state.outbound.has_strays:
                 raise
             raise RemoteProtocolError(f"{error}; {_MIXED}") from None
 

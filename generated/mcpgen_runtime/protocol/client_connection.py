@@ -114,7 +114,7 @@ class ClientConnection(Connection):
         params, method = step.params(), revision.client_requests[name]
         identifier = state.outbound.add(OutboundRequest(method, revision))
         shaped = with_extensions(method.params, params)
-        if not isinstance(shaped, Raw) and method.params is not None:
+        if not isinstance(shaped, Raw):
             shaped = convert(shaped, method.params)
         self.step, self._step_id = step, identifier
         self._steps[identifier] = step
@@ -149,7 +149,6 @@ class ClientConnection(Connection):
             return self._give_up(RemoteProtocolError(f"capabilities: {error_text(error)}"))
         for identifier in self._steps:  # of other steps, whose responses are no longer needed
             self.state.outbound.pop(identifier)
-        self._steps.clear()
         if not isinstance(following, Session):
             return [Send(self._begin(following), opens=True)]
         self._end_negotiation()

@@ -29,7 +29,6 @@ from .._wire import (
     ValidationError,
     convert,
     decoder,
-    encode,
     error_text,
     is_object,
 )
@@ -145,12 +144,12 @@ class OutboundRequests:
     """The open requests of this side by id; `"7"` is not `7`.
 
     Attributes:
-        strays: Number of results that belonged to no open request.
+        has_strays: Whether a result came that belonged to no open request.
         prefix: The prefix of the ids; empty for ids that are numbers.
     """
 
     def __init__(self) -> None:
-        self.strays = 0
+        self.has_strays = False
         self.prefix = ""
         self._open: dict[RequestId, OutboundRequest] = {}
         self._last_id = 0
@@ -183,7 +182,7 @@ class OutboundRequests:
         """The id of an open request that differs from an id by its type alone: 7 for `"7"`."""
         if isinstance(identifier, int):
             other: RequestId = str(identifier)
-        elif identifier.isascii() and identifier.isdigit() and len(identifier) < 20:
+        elif identifier.isascii() and identifier.isdigit():
             other = int(identifier)
         else:
             return None
@@ -377,7 +376,7 @@ def check_params(method: Method, params: Any) -> None:
         UNWRITABLE: The params have no JSON form.
     """
     if method.params is not None and (method.params_required or params is not UNSET):
-        method.decode_params(b"{}" if params is UNSET else encode(params))
+        method.decode_params(b"{}" if params is UNSET else encode_finite(params))
 
 
 def decode_params(method: Method, params: Raw | None) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, TypeAlias, get_args
 
@@ -66,25 +67,21 @@ def _lenient_decoder(kind: Any, decoder_of: DecoderOf, convert_to: Convert) -> D
             return decode(data)
         except ValidationError:
             members = msgspec.json.decode(data, type=dict[str, Any])
-            if not drop_malformed_members(members):
-                raise
+            drop_malformed_members(members)
             return convert_to(members, kind)
 
     return decode_leniently
 
 
-def drop_malformed_members(members: dict[str, Any]) -> bool:
-    """Remove malformed optional members from a result; returns whether there were any."""
+def drop_malformed_members(members: dict[str, Any]) -> None:
+    """Remove malformed optional members from a result."""
     capabilities = members.get("capabilities")
     if is_object(capabilities):
         members["capabilities"] = without_malformed_extensions(capabilities)
-    before = len(members)
-    ttl = members.get(TTL, 0)
-    if isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 0:
+    if TTL in members and not (type(members[TTL]) is int and members[TTL] >= 0):
         del members[TTL]
     if _SCOPE in members and members[_SCOPE] not in _SCOPES:
         del members[_SCOPE]
-    return len(members) < before or members.get("capabilities") is not capabilities
 
 
 def page_decoder(
@@ -166,10 +163,9 @@ def _label(raw: Raw) -> str:
 
 def _elements(raw: Raw | None) -> list[Raw] | None:
     """The elements of a JSON array; `None` if the value is not an array."""
-    try:
+    with suppress(msgspec.ValidationError):
         return None if raw is None else msgspec.json.decode(raw, type=list[Raw])
-    except msgspec.ValidationError:
-        return None
+    return None
 
 
 def _builtins(raw: bytes | Raw) -> Any:

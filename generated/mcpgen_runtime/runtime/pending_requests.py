@@ -97,11 +97,6 @@ class NotificationQueue:
         """Remove and return all, the oldest first."""
         return [self.take() for _ in range(len(self))]
 
-    def clear(self) -> None:
-        """Drop all."""
-        self._items.clear()
-        self._size = 0
-
 
 def _size_of(arguments: tuple[Any, ...]) -> int:
     """Bytes of a notification that may be long: its params, or the text of a progress report."""

@@ -296,8 +296,8 @@ class TaskScope:
 
         tasks.start_soon(run)
         await done.wait()
-        if failures:
-            raise failures[0]
+        for failure in failures:
+            raise failure
 
     async def _run(self) -> None:
         assert self._starting is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
@@ -88,14 +89,11 @@ def literal_address(host: str) -> IpAddress | None:
     fewer than four parts, as `inet_aton` does.
     """
     host = host.rstrip(".")
-    try:
+    with suppress(ValueError):
         return ipaddress.ip_address(host)
-    except ValueError:
-        pass
-    try:
+    with suppress(OSError, ValueError):
         return ipaddress.IPv4Address(socket.inet_aton(host))
-    except (OSError, ValueError):
-        return None
+    return None
 
 
 def format_url(url: str) -> str:
@@ -129,10 +127,9 @@ def checked_url(text: str) -> str:
 
 def join_urls(url: str, reference: str) -> str | None:
     """Resolve a reference relative to a URL; `None` if it is malformed."""
-    try:
+    with suppress(ConnectFailedError, ValueError):
         return checked_url(urljoin(url, reference))
-    except (ConnectFailedError, ValueError):
-        return None
+    return None
 
 
 def same_origin(one: str, other: str) -> bool:

@@ -86,8 +86,6 @@ from .requests import (
 OwnHandler: TypeAlias = Callable[[Any, RequestReceived], list[Event]]
 """Handles a request that is not for the application; takes the connection first."""
 
-_SMALL = 2**63  # tokens below need no further check
-
 MOST_ADMITTED = 200
 """Most rows of requests that are kept as checked; a proxy admits methods of any name."""
 
@@ -211,13 +209,11 @@ class Connection:
             The request; or the answer to a request that the connection handles itself.
         """
         token = event.meta.get(PROGRESS_TOKEN)
-        if token is not None and not (type(token) is int and 0 <= token < _SMALL):
-            token = jsonrpc.read_id(token)
         self.state.inbound[event.id] = InboundRequest(
             event.method,
             event.revision,
             event.params,
-            token,
+            None if token is None else jsonrpc.read_id(token),
             stated.log_level,
             stated.peer_capabilities,
         )
@@ -304,8 +300,6 @@ class Connection:
         revision = request.revision
         if command.stream_closed and revision.facts.http.cancellation == "close":
             return ()
-        if CANCELLED not in revision.notifications_from(self.state.role):
-            return ()
         params: dict[str, Any] = {"requestId": command.id}
         if command.reason is not None:
             params["reason"] = command.reason
@@ -318,9 +312,8 @@ class Connection:
         is_finite = isinstance(value, float) and math.isfinite(value)
         if not (is_finite or isinstance(value, int)):
             raise LocalProtocolError(f"progress: expected a finite number, got {safe_repr(value)}")
-        if request.progress is not None and value <= request.progress:
+        if not request.advance(value):
             return ()
-        request.progress = value
         params: dict[str, Any] = {PROGRESS_TOKEN: request.progress_token, "progress": value}
         if command.total is not None:
             params["total"] = command.total
@@ -486,7 +479,8 @@ class Connection:
             meta = read_meta(message.params)
             params = decode_params(method, message.params)
         except ProtocolError as error:
-            return [Ignored(f"{message.method}: {error.message}")]
+            place = f"{message.method}: "
+            return [Ignored(place + error.message.removeprefix(place))]
         stream = meta.get(revision.facts.meta.subscription_id or "")
         if stream is not None and not self._may_belong_to(stream):
             return [Ignored(f"{message.method}: {safe_repr(stream)} is no open subscription")]
@@ -538,7 +532,7 @@ class Connection:
         outbound = self.state.outbound
         request = outbound.pop(message.id)
         if request is None:
-            outbound.strays += 1
+            outbound.has_strays = True
             return self._receive_stray(message.id, f"result for {safe_repr(message.id)}")
         if not request.reads_result:
             return [ResponseReceived(message.id, None, message.result)]

@@ -45,7 +45,7 @@ _BRACE = ord("{")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What is replaced to read the envelope of a message that is not JSON.
-_PLAIN = bytes(at if 32 <= at < 127 else ord(" " if at < 32 else "?") for at in range(256))
+_PLAIN = b" " * 32 + bytes(range(32, 127)) + b"?" * 129
 _ESCAPE = re.compile(rb"\\.")
 _HALF_PAIR = re.compile(  # msgspec calls it truncated, or whatever comes behind it wrong
     rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]"
@@ -262,7 +262,7 @@ def _explain_non_json(data: bytes, why: str) -> InvalidMessage:
         is_message = b'"jsonrpc"' in data and data.lstrip()[:1] == b"{"
         error = ParseError(f"expected JSON: {why}")
         return InvalidMessage(None, error, True, response=is_message)
-    if data.find(b"\\u") >= 0 and _HALF_PAIR.search(data):
+    if b"\\u" in data and _HALF_PAIR.search(data):
         why = "half a surrogate pair in a text"
     identifier = read_id(envelope.id)
     if type(identifier) is str and f'"{identifier}"'.encode() not in data:

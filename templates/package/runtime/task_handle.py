@@ -427,7 +427,7 @@ class TaskHandle(Generic[ResultT]):
             handled = self._on_progress(*self._reports.take())
             if inspect.isawaitable(handled):
                 await handled
-        self._reports.clear()
+        self._reports.take_all()
 
     async def _answer_new(self, timeout: float | None) -> None:
         """Answer the input requests that were not answered before."""

@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
-from mcpgen_runtime import LocalProtocolError
+from mcpgen_runtime import LocalProtocolError, McpError
 from mcpgen_runtime.framing.header_values import (
     decode_value,
     encode_value,
     equals_body_value,
     value_text,
 )
-from mcpgen_runtime.framing.http_hosts import join_urls, same_origin
+from mcpgen_runtime.framing.http_hosts import (
+    PUBLIC,
+    AddressRules,
+    check_token_target,
+    checked_url,
+    format_url,
+    is_loopback,
+    join_urls,
+    literal_address,
+    same_origin,
+    split_url,
+)
 from requirements import EVERY_REVISION
 
 
-def test_an_encoded_value_may_be_empty() -> None:
-    assert decode_value("=?base64??=") == ""
-    assert encode_value("=?base64?SGVsbG8=") == "=?base64?SGVsbG8="  # with no end
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("=?base64??=", ""),
+        *((half, half) for half in ("=?base64?=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "")),
+    ],
+)
+def test_only_a_value_with_both_ends_is_decoded(value: str, text: str) -> None:
+    assert decode_value(value) == text
+    assert decode_value(encode_value(value)) == value
+    assert encode_value("=?base64?SGVsbG8=") == "=?base64?SGVsbG8="
+
+
+@pytest.mark.parametrize("value", ["", "a", True, False, 0, 1.0, 2**53 - 1, -(2**53) + 1])
+def test_the_text_of_a_value_equals_it(value: Any) -> None:
+    text = value_text(value)
+    assert text == (value if isinstance(value, str) else str(value).lower().removesuffix(".0"))
+    assert equals_body_value(text, value)
 
 
 @pytest.mark.requirement(
@@ -96,32 +124,42 @@ def test_a_header_says_what_the_body_says(header: str, body: Any, same: bool) ->
     assert equals_body_value(header, body) is same
 
 
-@pytest.mark.parametrize(
-    ("reference", "joined"),
-    [
-        ("/b", "https://host/b"),
-        ("b?c#d", "https://host/a/b?c"),
-        ("//other:80/b", "https://other:80/b"),
-        ("//other:0/b", None),
-        ("//[", None),
-    ],
-)
-def test_a_malformed_reference_leads_nowhere(reference: str, joined: str | None) -> None:
-    assert join_urls("https://host/a/", reference) == joined
+URLS = """https://h http://h HTTP://H:80/a?b=c#d https://h:0 https://h:1/ https://h:65535 https://h:65536
+https://h:65537 https://h:-1 https://h:x https://u:p@h/a?b#c http://u:p@localhost http://localhost
+http://127.0.0.1 ftp://h //h h https:// https:///a https://[ http://[::1]:8/ https://:80 https://u@[?q
+https://h/\x7f https://h/\xe4 https://h:443/b https://H/b https://u@h/b https://h:80/b http://h:80
+http://h:81 http://h:443/b https://h2/a"""
+REFERENCES = ("/b", "b?c#d", "//other:80/b", "//other:0/b", "//[", "")
+HOSTS = """h localhost LOCALHOST. a.localhost alocalhost localhost.a 127.0.0.1 127.0.0.1. 127.1
+2130706433 0x7f.1 0177.0.0.1 128.0.0.1 10.0.0.1 ::1 ::2 ::ffff:127.0.0.1 ::ffff:128.0.0.1
+1.2.3.4.5 999 256.1 ."""
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("https://host/a", "https://host:443/b", True),
-        ("https://host/a", "https://HOST/b", True),
-        ("https://host/a", "https://u@host/b", True),
-        ("http://host", "http://host:80", True),
-        ("http://host", "http://host:81", False),
-        ("https://host/a", "https://host:80/b", False),
-        ("https://host/a", "http://host:443/b", False),
-        ("https://host/a", "https://host2/b", False),
-    ],
-)
-def test_an_origin_is_scheme_host_and_port(one: str, other: str, same: bool) -> None:
-    assert same_origin(one, other) is same_origin(other, one) is same
+def test_each_url_and_host_is_read_as_expected(snapshot: SnapshotAssertion) -> None:
+    def read(call: Callable[..., Any], *args: Any) -> str:
+        try:
+            return f"{call.__name__}: {call(*args)!s}"
+        except (McpError, ValueError) as error:
+            return f"{call.__name__}: {type(error).__name__}: {error}"
+
+    plain = AddressRules(plain_http=True)
+    assert {
+        url: [
+            *(read(call, url) for call in (split_url, format_url, checked_url)),
+            *(read(check_token_target, url, rules) for rules in (PUBLIC, AddressRules(), plain)),
+        ]
+        for url in URLS.split()
+    } == snapshot(name="urls")
+    valid = [url for url in URLS.split() if "Error" not in read(split_url, url)]
+    assert {
+        url: [other for other in valid if same_origin(url, other)] for url in valid
+    } == snapshot(name="origins")
+    joined = {each: join_urls("https://host/a/", each) for each in REFERENCES}
+    assert joined == snapshot(name="joined")
+
+    def packed(host: str) -> str | None:
+        address = literal_address(host)
+        return None if address is None else address.packed.hex()
+
+    hosts = {host: [read(call, host) for call in (is_loopback, packed)] for host in HOSTS.split()}
+    assert hosts == snapshot(name="hosts")

@@ -133,6 +133,21 @@ def test_an_event_over_the_limit_is_reported_at_once_and_the_next_is_read(rest: 
     assert decoder.feed(b"\n\n") == [ServerSentEvent(b"b")]
 
 
+@pytest.mark.parametrize("line", [BOM + b"data: " + b"x" * 101, b":" * 117, b"id:" + b"1" * 114])
+def test_a_line_over_the_limit_is_reported_before_its_end(line: bytes) -> None:
+    decoder = EventDecoder(limit=100)
+    assert decoder.feed(line[:-1]) == []
+    assert decoder.feed(line[-1:]) == [TooLong(100)]
+    assert decoder.feed(b"x" * 200) == []
+    assert decoder.feed(b"\n\ndata: a\n\n") == [ServerSentEvent(b"a")]
+
+
+def test_only_the_first_line_may_have_a_byte_order_mark() -> None:
+    decoder = EventDecoder()
+    for piece in (b"data: 12345", b"6\n\n", BOM, b"data: 12345", b"\n\n"):
+        assert decoder.feed(piece) == ([ServerSentEvent(b"123456")] if piece == b"6\n\n" else [])
+
+
 @sizes
 @pytest.mark.parametrize("limit", [100, FIELD_LIMIT + 2001])
 @pytest.mark.parametrize("name", [b"", b"event", b"other"])

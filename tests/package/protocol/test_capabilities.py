@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kit.ends import Pair
 from kit.live import sample_server
 from kit.rules import revision_fixture, revisions_holding
 from kit.samples import PARAMS, URI
@@ -260,19 +259,6 @@ def test_a_server_requests_no_input_that_was_not_declared(revision: str, method:
     assert refusal["id"] == 2
     error = refusal["error"]
     assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {needed: {}}})
-
-
-def test_params_are_checked_after_others_were_permitted() -> None:
-    pair = Pair("2025-11-25", client={"elicitation": {"form": {}}, "sampling": {}})
-    by_url = {"mode": "url", "message": "", "url": "https://example.com", "elicitationId": "1"}
-    sampling = PARAMS["sampling/createMessage"]
-    for method, usual, undeclared in (
-        ("elicitation/create", PARAMS["elicitation/create"], by_url),
-        ("sampling/createMessage", sampling, {**sampling, "tools": []}),
-    ):
-        pair.ask("server", method, usual)
-        with pytest.raises(MissingCapabilityError):
-            pair.ask("server", method, undeclared)
 
 
 @pytest.mark.requirement("meta.request-client-capabilities", "meta.request-protocol-version")

@@ -14,7 +14,6 @@ import pytest
 from kit.ends import End, end_of
 from kit.live import live, server_with
 from kit.rules import revisions_holding
-from kit.samples import RESULTS
 from kit.wire import (
     ALL,
     HANDSHAKE,
@@ -22,21 +21,17 @@ from kit.wire import (
     ServerEnd,
     every,
     facts,
-    legacy,
     meta_of,
     request,
-    sole,
 )
 from mcpgen_runtime import REVISIONS, ProtocolError, RemoteError, ToolError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import (
     CancelRequest,
     Ignored,
-    ReportProgress,
     RequestReceived,
     Send,
     SendError,
-    SendResponse,
     UnmatchedResponse,
 )
 from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS
@@ -231,12 +226,3 @@ def test_an_id_has_a_greatest_length_and_is_not_repeated_beyond(revision: str) -
         assert refused.get("id") is None
         assert refused["error"]["code"] == -32600
     assert tuple(server.connection.state.inbound) == ()
-
-
-@legacy
-def test_a_progress_token_that_is_endless_counts_as_none(revision: str) -> None:
-    server = ServerEnd(revision)
-    for token, wanted in ((LIMIT, True), (LIMIT + "i", False), (10**400, False)):
-        server.ask("tools/list", {}, meta={"progressToken": token}, id=1)
-        assert (sole(server.connection.send(ReportProgress(1, 0.5))) is not None) == wanted
-        server.send(SendResponse(1, RESULTS["tools/list"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from typing import Any
 
@@ -44,7 +43,7 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.errors import NO_DATA, InternalError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.batch_parsing import parse_array, parse_batch
+from mcpgen_runtime.protocol.batch_parsing import parse_array
 from mcpgen_runtime.protocol.events import (
     CancelRequest,
     Ignored,
@@ -57,7 +56,6 @@ from mcpgen_runtime.protocol.events import (
     SendRequest,
     SendResponse,
 )
-from mcpgen_runtime.protocol.jsonrpc import ParsedMessage
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from requirements import EVERY_REVISION
 
@@ -497,21 +495,6 @@ def test_an_array_of_a_million_parts_takes_no_memory(revision: str) -> None:
     finally:
         tracemalloc.stop()
     assert refused["error"]["code"] == -32600
-
-
-def test_a_parsed_batch_gives_the_results_by_request() -> None:
-    failed: dict[str, Any] = {"id": "2", "error": {"code": 1, "message": "x"}}
-    rows = [
-        {"id": 1, "result": {"a": 1}},
-        failed,
-        {"id": 3, "result": []},
-        {"id": 5, "method": "m"},
-    ]
-    data = json.dumps([{"jsonrpc": "2.0", **row} for row in rows]).encode()
-    parsed = ParsedMessage.of(data, parse_batch)
-    assert parsed.results() == {1: b'{"a": 1}', "2": None, 3: None}
-    assert (parsed.is_batch, parsed.error_response()) == (True, None)
-    assert not ParsedMessage.of(data).is_batch
 
 
 LEGACY_RANGE = range(-32019, -31999)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kit.asgi_client import SESSION, asgi, fields_of
-from kit.ends import ASKED, SENT, Pair, answering_ends, asking_ends, begin_request, both, end_of
+from kit.ends import ASKED, Pair, answering_ends, asking_ends, both, end_of
 from kit.live import sample_server
 from kit.rules import revisions_holding
 from kit.samples import CALL, EVERY_CLIENT_CAPABILITY, PARAMS, RESULTS, URI
@@ -35,7 +35,6 @@ from mcpgen_runtime.protocol.events import (
     Ignored,
     NotificationReceived,
     OpenSession,
-    RequestFailed,
     ResponseReceived,
     SendNotification,
     SendRequest,
@@ -245,21 +244,6 @@ def null_meta(revision: str, meta: Mapping[str, Any] | None) -> dict[str, Any] |
     keys = facts(revision).meta
     named = ["progressToken", keys.log_level, keys.client_info, *keys.trace_keys]
     return {**{key: None for key in named if key is not None}, **meta}
-
-
-@pytest.mark.parametrize(("revision", "role"), asking_ends("jsonrpc.response-exactly-one"))
-def test_a_response_may_have_null_for_what_it_lacks(revision: str, role: Role) -> None:
-    end = end_of(revision, role)
-    response: dict[str, Any] = {"jsonrpc": "2.0", "id": begin_request(end)["id"], "method": None}
-    assert end.say({**response, "result": RESULTS[SENT[role]], "error": None}) == []
-    assert isinstance(end.events[-1], ResponseReceived)
-    error = {"code": -32602, "message": "no", "data": None}
-    response["id"] = begin_request(end)["id"]
-    assert end.say({**response, "result": None, "error": error}) == []
-    failed = end.events[-1]
-    assert isinstance(failed, RequestFailed)
-    assert isinstance(failed.error, RemoteError)
-    assert (failed.error.code, failed.error.message) == (-32602, "no")
 
 
 NULLS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (

@@ -13,12 +13,10 @@ from kit.wire import (
     HANDSHAKE,
     INITIALIZED,
     PER_REQUEST,
-    UPDATED,
     ClientEnd,
     ServerEnd,
     cancelled_notification,
     describe_as,
-    every,
     facts,
     initialize,
     meta_of,
@@ -26,17 +24,13 @@ from kit.wire import (
     sent_request,
 )
 from mcpgen_runtime import REVISIONS, LocalProtocolError, MissingCapabilityError, RemoteError
-from mcpgen_runtime.errors import FrameError
 from mcpgen_runtime.facts import Lifecycle, Revision, Revisions, Role
 from mcpgen_runtime.protocol.events import (
     CloseStreams,
-    Ignored,
     NotificationReceived,
     RequestFailed,
     RequestReceived,
     ResponseReceived,
-    Send,
-    SendLog,
     SendNotification,
     SendRequest,
     SendResponse,
@@ -191,32 +185,6 @@ def test_a_second_initialize_begins_another_session(first: str, second: str) -> 
     for id in (1, 3):
         (answer,) = server.send(SendResponse(id, {"tools": []}))
         assert answer["id"] == id
-
-
-@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialize-first"))
-def test_subscriptions_and_log_level_outlive_a_second_initialize(revision: str) -> None:
-    server = ServerEnd(revision)
-    server.ask("resources/subscribe", {"uri": "x://a"}, id=1)
-    server.send(SendResponse(1, {}))
-    server.ask("logging/setLevel", {"level": "error"}, id=2)
-    before = server.connection.session
-    (answer,) = server.say({**initialize(revision, id=2), "params": {}})
-    assert (answer["id"], answer["error"]["code"]) == (2, -32602)
-    assert server.connection.session is before
-    server.say(initialize(revision, id=3))
-    server.say(INITIALIZED)
-    assert len(server.send(SendNotification(UPDATED, {"uri": "x://a"}))) == 1
-    assert len(server.send(SendLog(None, "error", 1))) == 1
-    assert server.send(SendLog(None, "warning", 1)) == []
-
-
-@every
-def test_a_frame_that_is_unreadable_is_answered_by_servers_alone(revision: str) -> None:
-    (event,) = ServerEnd(revision).connection.receive(FrameError("too long"))
-    assert isinstance(event, Send)
-    assert event.message.error_code == -32700
-    client = ClientEnd(revision).connection
-    assert client.receive(FrameError("too long")) == [Ignored("too long")]
 
 
 @pytest.mark.requirement("seed-compat.missing-ping")

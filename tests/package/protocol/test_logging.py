@@ -10,7 +10,7 @@ import pytest
 from kit.live import FakeServer, live, server_with
 from kit.rules import revision_fixture, revisions_holding
 from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS
-from kit.wire import ALL, INITIALIZED, ClientEnd, ServerEnd, facts, initialize, modern
+from kit.wire import ALL, ClientEnd, ServerEnd, facts, modern
 from mcpgen_runtime import Client, ClientHandlers, Context, connect
 from mcpgen_runtime.protocol.events import Ignored, NotificationReceived, SendLog
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
@@ -68,16 +68,6 @@ def test_a_level_that_can_not_be_set_leaves_the_former(revision: str, level: Any
     (answer,) = server.ask("logging/setLevel", {"level": level}, id="l")
     assert answer["error"]["code"] == -32602
     assert levels_sent(server)[0] == "error"
-
-
-@by_session
-def test_a_log_message_may_come_before_the_confirmation(revision: str) -> None:
-    server = ServerEnd(None)
-    assert server.send(SendLog(None, "error", "nobody there")) == []
-    server.say(initialize(revision))
-    assert len(server.send(SendLog(None, "error", "soon"))) == 1
-    server.say(INITIALIZED)
-    assert len(server.send(SendLog(None, "error", "now"))) == 1
 
 
 @pytest.mark.requirement("logging.per-request-level", "logging.per-request-threshold")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.ends import ASKED, answering_ends, ask, asking_ends, begin_request, both, end_of
+from kit.ends import ASKED, answering_ends, ask, asking_ends, begin_request, end_of
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.wire import ClientEnd, ServerEnd, every, facts
@@ -177,14 +177,3 @@ def test_a_gateway_may_pass_on_keys_defined_by_the_revision(revision: str, key: 
     check_user_meta({key: "info"}, facts(revision))
     with pytest.raises(LocalProtocolError, match="reserved"):
         check_user_meta({f"{key}x": "info"}, facts(revision))
-
-
-@pytest.mark.parametrize("meta", [5, "x", [], True], ids=repr)
-@pytest.mark.parametrize(("revision", "role"), both("meta.progress-token-key"))
-def test_meta_that_is_no_object_is_refused(revision: str, role: Role, meta: Any) -> None:
-    end = end_of(revision, role)
-    message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": meta}}
-    answers = end.say(message)
-    assert [answer["error"]["code"] for answer in answers] == (
-        [-32602] if role == "server" or REVISIONS[revision].server_requests else []
-    )

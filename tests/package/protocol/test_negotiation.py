@@ -284,15 +284,6 @@ def test_a_client_without_handshake_gives_up_on_an_older_server() -> None:
     assert client.refused() is lost
 
 
-def test_a_client_answers_pings_while_it_opens() -> None:
-    client = Newcomer()
-    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    pong = {"jsonrpc": "2.0", "id": 1, "result": {}}
-    assert sent_messages(client.connection.receive(encode_message(ping))) == [pong]
-    client.hear(error=error(-32601))
-    assert sent_messages(client.connection.receive(encode_message(ping))) == [pong]
-
-
 @pytest.mark.requirement("lifecycle.implementation-title", "lifecycle.implementation-full")
 @pytest.mark.requirement("lifecycle.implementation-basic")
 @every

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from kit.rules import revision_fixture
 from kit.scripted import connect_scripted
-from kit.wire import ALL, modern
-from mcpgen_runtime import REVISIONS, RemoteProtocolError, ValidationError
-from mcpgen_runtime.protocol.results import NAMED_ITEMS, drop_malformed_members, result_decoder
+from kit.wire import ALL
+from mcpgen_runtime import REVISIONS, RemoteProtocolError, encode
+from mcpgen_runtime.protocol.results import result_decoder
 
 revision = revision_fixture(ALL)
 
@@ -37,8 +40,6 @@ LISTS: Mapping[str, tuple[str, str, Mapping[str, Any], Mapping[str, Any]]] = {
     ),
 }
 """Per list: the client's method, the member with the items, and what a good and a bad item have."""
-
-MISSHAPEN: tuple[Any, ...] = (None, 7, "name", [], {}, {"name": None}, {"name": 7})
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
@@ -80,20 +81,6 @@ async def test_the_cursor_of_a_page_with_a_bad_item_is_followed(
     assert len(warnings_of(caplog)) == 4
 
 
-@pytest.mark.parametrize("item", MISSHAPEN, ids=json.dumps)
-async def test_an_item_of_any_other_shape_costs_itself(revision: str, item: Any) -> None:
-    async with connect_scripted(revision, {"tools": [item, tool("a"), item]}) as (client, _):
-        assert [each.name for each in await client.list_tools()] == ["a"]
-
-
-async def test_an_unreadable_number_or_byte_drops_only_its_item(revision: str) -> None:
-    row = REVISIONS[revision].client_requests["tools/list"]
-    whole = json.dumps({"resultType": "complete", "tools": [tool("a"), "HERE", tool("b")]})
-    for item in (b'{"name": 1e999}', b'{"name": "\xff"}', b'{"name": 1' + b"0" * 5000 + b"}"):
-        page = result_decoder(row)(whole.encode().replace(b'"HERE"', item))
-        assert [each.name for each in page.tools] == ["a", "b"]
-
-
 @pytest.mark.parametrize(
     "wrong",
     [{"tools": {}}, {}, {"tools": [BAD_TOOL], "nextCursor": 7}, {"tools": [], "_meta": 1}],
@@ -105,45 +92,22 @@ async def test_an_error_outside_the_items_stays_an_error(revision: str, wrong: A
             await client.list_tools()
 
 
-async def test_a_page_names_its_first_bad_items_and_counts_the_others(
-    caplog: pytest.LogCaptureFixture,
+TEXTS: Mapping[str, list[str]] = json.loads(Path(__file__).with_name("results.json").read_text())
+"""Results by method, as text in which a lone surrogate is a byte that is no UTF-8."""
+
+
+@pytest.mark.parametrize("extra", [False, True])
+def test_each_result_is_decoded_as_expected(
+    extra: bool, snapshot: SnapshotAssertion, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with connect_scripted(ALL[-1], {"tools": [BAD_TOOL] * (NAMED_ITEMS + 7)}) as (client, _):
-        assert await client.list_tools() == []
-    *named, counted = warnings_of(caplog)
-    assert len(named) == NAMED_ITEMS
-    assert counted == "tools/list: tools: 7 more are left out"
-
-
-HINTS = {"ttlMs": 0, "cacheScope": "public"}
-
-
-@modern
-def test_a_result_that_is_malformed_elsewhere_is_refused(revision: str) -> None:
-    decode = result_decoder(REVISIONS[revision].client_requests["resources/read"])
-    result = {"contents": [{"uri": "memo://a", "text": "a"}], "resultType": "complete", **HINTS}
-    assert decode(json.dumps({**result, "ttlMs": -1}).encode()).contents[0].text == "a"
-    for wrong in ({**result, "contents": 5}, {**result, "ttlMs": -1, "contents": 5}):
-        with pytest.raises(ValidationError):
-            decode(json.dumps(wrong).encode())
-
-
-@pytest.mark.parametrize(
-    ("members", "kept"),
-    [
-        (HINTS, HINTS),
-        *(({**HINTS, "ttlMs": ttl}, {"cacheScope": "public"}) for ttl in (-1, True, "5", None)),
-        *(({**HINTS, "cacheScope": scope}, {"ttlMs": 0}) for scope in ("own", None, ["a"])),
-        (
-            {"capabilities": {"extensions": {"a.b/c": 5, "a.b/d": {}}}},
-            {"capabilities": {"extensions": {"a.b/d": {}}}},
-        ),
-        ({"capabilities": 5}, {"capabilities": 5}),
-    ],
-)
-def test_malformed_hints_of_a_result_count_as_absent(
-    members: dict[str, Any], kept: dict[str, Any]
-) -> None:
-    result = dict(members)
-    assert drop_malformed_members(result) is (members != kept)
-    assert result == kept
+    seen: list[str] = []
+    for method, texts in TEXTS.items():
+        decode = result_decoder(REVISIONS[ALL[-1]].client_requests[method], extra)
+        for text in texts:
+            try:
+                outcome = encode(decode(text.encode(errors="surrogateescape"))).decode()
+            except msgspec.DecodeError as error:
+                outcome = f"{type(error).__name__}: {error}"
+            seen += ["", f"{method}: {text[:200]!a}", f"  {outcome}", *warnings_of(caplog)]
+            caplog.clear()
+    assert "\n".join(seen) == snapshot

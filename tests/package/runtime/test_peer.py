@@ -233,6 +233,7 @@ class Broken(FakeServer):
         return message
 
     async def send(self, message: OutgoingMessage) -> None:
+        await anyio.lowlevel.checkpoint()
         if self.send_error is not None:
             raise self.send_error
         await super().send(message)
@@ -289,6 +290,15 @@ async def test_the_stream_of_a_failed_request_is_closed(
         asked = await server.next()
         await server.say({"jsonrpc": "2.0", "id": asked["id"], **answer})
     assert server.ended == [asked["id"]]
+
+
+async def test_a_call_is_cancelled_on_a_transport_that_waits(revision: str) -> None:
+    server = Broken(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(client.call_tool, "t")
+        asked = await server.next()
+        tasks.cancel_scope.cancel()
+    assert server.heard[-1]["params"]["requestId"] == asked["id"]
 
 
 SESSION = HANDSHAKE[-1]

@@ -11,6 +11,7 @@ a stream of this reader ends it when further streams have to be waited for.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -55,7 +56,7 @@ class StreamWatcher:
         try:
             if self._task is None or self._task.done():
                 self._task = asyncio.get_running_loop().create_task(self._run())
-            elif self._reading and self._reading.get(key, number + 1) > number:
+            elif self._reading and self._reading.get(key, math.inf) > number:
                 self._reading = {}
                 await self._call_all(
                     ("XADD", self._wake, "MAXLEN", 1, "*", "d", ""),
@@ -65,7 +66,6 @@ class StreamWatcher:
             if future.done():
                 future.result()
         finally:
-            future.cancel()
             self._forget(key, future)
 
     async def close(self) -> None:
@@ -112,8 +112,6 @@ class StreamWatcher:
     def _settle(self, key: str, error: SharedStateError | None = None) -> None:
         """Let the tasks go on that wait for a stream."""
         for future in self._waiting.pop(key, {}):
-            if future.done():
-                continue
             if error is None:
                 future.set_result(None)
             else:

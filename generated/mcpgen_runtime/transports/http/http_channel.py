@@ -272,31 +272,29 @@ class OpenRequests:
         self._waiting: deque[tuple[RequestId, anyio.Event]] = deque()
         self._closed = False
         self._growing = False
-        self._pause = 0.0
-        self._grow_at = 0.0
-        self._step = 1
 
     async def enter(self, identifier: RequestId, *, was_refused: bool = False) -> None:
         """Wait for a place. A request that was refused is the next one that gets one.
 
         Raises:
-            ConnectionClosedError: The channel was closed meanwhile.
+            ConnectionClosedError: There is no place, and the channel was closed.
         """
         if len(self._open) < self._places and not self._waiting:
             self._open.add(identifier)
             return
-        place = (identifier, anyio.Event())
-        if was_refused:
-            self._waiting.appendleft(place)
-        else:
-            self._waiting.append(place)
-        try:
-            await place[1].wait()
-        except BaseException:
-            if place in self._waiting:
-                self._waiting.remove(place)
-            self.leave(identifier)
-            raise
+        if not self._closed:
+            place = (identifier, anyio.Event())
+            if was_refused:
+                self._waiting.appendleft(place)
+            else:
+                self._waiting.append(place)
+            try:
+                await place[1].wait()
+            except BaseException:
+                if place in self._waiting:
+                    self._waiting.remove(place)
+                self.leave(identifier)
+                raise
         if self._closed:
             raise ConnectionClosedError("the connection is closed")
 

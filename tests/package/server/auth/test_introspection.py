@@ -146,6 +146,14 @@ async def test_of_several_issuers_an_answer_names_its_own(issuer: LoopbackIssuer
             assert (await http.post(HELLO, Authorization=bearer(token))).status == status
 
 
+async def test_an_endpoint_that_fails_verifies_no_token(
+    issuer: LoopbackIssuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    issuer.failing = True
+    assert await statuses(issuer, "opaque") == [503]
+    assert "the introspection endpoint: expected status 200" in caplog.text
+
+
 async def test_jwts_are_verified_first_and_other_tokens_introspected(
     issuer: LoopbackIssuer,
 ) -> None:

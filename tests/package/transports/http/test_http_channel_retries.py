@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import anyio
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from kit.http_script import Script, answer_with, refuse_with, result, says
 from kit.http_server import Asked, Handler, Reply
@@ -28,6 +29,7 @@ from kit.wire import (
 )
 from mcpgen_runtime import (
     ClientLimits,
+    ConnectionClosedError,
     HttpStatusError,
     HttpTimeouts,
     ListeningAgain,
@@ -40,6 +42,7 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.errors import NOT_BEGUN
 from mcpgen_runtime.framing.sse import encode_event
+from mcpgen_runtime.transports.http.http_channel import OpenRequests
 from mcpgen_runtime.transports.http.http_client import retry_seconds
 
 pytestmark = pytest.mark.processes
@@ -259,13 +262,17 @@ def test_an_unlisted_tool_is_listed_before_it_is_called_again(
 
 
 @sessions
-@pytest.mark.parametrize("refusal", [not_begun("0"), *map(refuse, OUTAGES)])
+@pytest.mark.parametrize(
+    ("refusal", "posts"),
+    [(not_begun("0"), 2), *((refuse(status), 2) for status in OUTAGES), (refuse(400), 1)],
+)
 def test_a_session_is_confirmed_after_a_refusal(
-    revision: str, refusal: Handler, monkeypatch: pytest.MonkeyPatch
+    revision: str, refusal: Handler, posts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Times(revision, once={"notifications/initialized": [refusal]})
-    assert not isinstance(use(script, monkeypatch, tool("adds")), Exception)
-    assert len(script.pauses("notifications/initialized")) == 1
+    outcome = use(script, monkeypatch, tool("adds"))
+    assert isinstance(outcome, HttpStatusError) is (posts == 1)
+    assert len(script.times["notifications/initialized"]) == posts
 
 
 AT_FIRST: dict[str, tuple[list[Handler], list[float], float]] = {
@@ -470,3 +477,49 @@ def test_calls_that_wait_for_a_place_end_with_the_connection(
     outcomes = use(script, monkeypatch, call, limits=ClientLimits(open_requests=1))
     assert sum(outcomes.values()) == 3
     assert all("clos" in text for text in outcomes), outcomes
+
+
+PLACES = """+1 +2 +3 +4 +5 +6 +7 +8 +9 +10 x10 -2 -2 -99 -4 -5 -6 -7 !3/10 ^3 +11 +12 +13 +14 +15
++16 +17 +18 -1 ~9 !99/10 ~1 ~9 ~1 ~9 ~1 ~9 ~1 ~30 +19 !19/2 !8/4 -9 ~3 ~1 ~4 !11/1 !12/3 ~3 ~3 ~3
++20 +21 +22 x21 -13 close +23 ^24 -15 +25"""
+"""Requests that come (+), come again (^), end (-), are given up (x) or
+refused for seconds (!); ~ lets seconds pass."""
+
+
+def test_requests_get_places_as_the_server_has_room(snapshot: SnapshotAssertion) -> None:
+    seen: list[str] = []
+
+    async def main() -> None:
+        scopes: dict[str, anyio.CancelScope] = {}
+        places = OpenRequests(lambda work: tasks.start_soon(work) is None, 9)
+
+        async def enter(name: str, was_refused: bool) -> None:
+            with anyio.CancelScope() as scopes[name]:
+                try:
+                    await places.enter(name, was_refused=was_refused)
+                    seen.append(f"  {name} enters at {anyio.current_time():g}")
+                except ConnectionClosedError as error:
+                    seen.append(f"  {name}: {error}")
+
+        async with anyio.create_task_group() as tasks:
+            for step in PLACES.split():
+                seen.append(step)
+                kind, (name, _, seconds) = step[0], step[1:].partition("/")
+                match kind:
+                    case "+" | "^":
+                        tasks.start_soon(enter, name, kind == "^")
+                    case "-":
+                        places.leave(name)
+                    case "x":
+                        scopes[name].cancel()
+                    case "!":
+                        places.refuse(name, float(seconds))
+                    case "~":
+                        await anyio.sleep(float(name))
+                    case _:
+                        places.close()
+                await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+
+    simulate("asyncio", 0, main)
+    assert "\n".join(seen) == snapshot
