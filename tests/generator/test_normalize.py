@@ -124,6 +124,11 @@ INLINE = ref("AX")
             *(INLINE, {"/allOf/0/properties/a": REPLACED, "/allOf/1/properties/a/minLength": LOST}),
         ),
         ({"allOf": [obj(a=TEXT), obj(a=MAYBE)]}, INLINE, {"/allOf/0/properties/a": REPLACED}),
+        ({"allOf": [obj(a=TEXT), obj(a={**TEXT, "minLength": 1})]}, INLINE, {}),
+        (
+            *({"type": ["array", "null"], "anyOf": [{"items": TEXT}, {"type": "null"}]}, INLINE),
+            {"/anyOf/0": "no type, taken as array"},
+        ),
         (
             *({"allOf": [obj(a=TEXT), {"enum": ["x"]}]}, {}),
             {"": "an allOf of what is no object, taken as any JSON value"},
@@ -180,6 +185,7 @@ def test_equal_structures_with_one_later_name_share_it_and_each_has_the_notes() 
     assert [*normal.definitions] == ["A", "Params", "B"]
     places = [f"/$defs/{name}/properties/params/properties/x/if" for name in ("A", "B")]
     assert [note.pointer for note in normal.notes] == places
+    assert normal.definitions["Params"].pointer == "/$defs/A/properties/params"
 
 
 def test_the_type_that_reads_a_map_is_recorded() -> None:
@@ -231,9 +237,7 @@ def test_an_inline_variant_is_named_after_its_const_or_a_member() -> None:
 
 
 def test_a_text_distinguishes_an_object_if_it_is_ascii() -> None:
-    normal = normal_of(
-        A=obj("a b", a=const("x"), b=const("\xe9")), B=obj("\xe9", **{"\xe9": const("x")})
-    )
+    normal = normal_of(A=obj("a b", a=const("x"), b=const("\xe9")), B=obj("x", x=const("\xe9")))
     assert [each.tag for each in normal.definitions.values()] == [("a", "x"), None]
 
 
