@@ -246,7 +246,8 @@ def markdown(report: Report) -> str:
 
 
 def markdown_cell(words: str) -> str:
-    """A text within a table of Markdown."""
+    """A text within a table of Markdown, in one line."""
+    words = " ".join(words.splitlines())
     for char in ("\\", "|", "<", "`", "*", "["):
         words = words.replace(char, f"\\{char}")
     return words
