@@ -90,7 +90,7 @@ def test_the_type_that_reads_a_map_is_recorded() -> None:
 
 def test_values_that_no_type_can_express_are_checked_beside_it() -> None:
     values: dict[str, Any] = {"a": 1.5, "b": [], "c": True, "d": "x", "e": 3}
-    members = {name: {"const": value} for name, value in values.items()}
+    members: dict[str, Any] = {name: {"const": value} for name, value in values.items()}
     schema = obj("type", type=const("object"), q=TEXT)
     normal = normal_of(A=obj(**members, schema=schema, any={**schema, "required": []}))
     fixed = [Constant("a", 1.5), Constant("b", []), Constant("c", True)]

@@ -8,7 +8,6 @@ import pytest
 
 from generator.schemas import (
     COUNT,
-    OPEN,
     TEXT,
     any_of,
     const,
@@ -18,6 +17,7 @@ from generator.schemas import (
     obj,
     ref,
 )
+from generator.tables import table
 from mcpgen.model import imports, rpc_api
 from mcpgen.model.docstrings import Texts
 from mcpgen.model.rpc_api import RpcApi
@@ -45,7 +45,11 @@ def test_an_argument_for_which_null_is_a_value_says_so() -> None:
         "one": {"enum": ["a", None]},
         "either": any_of("Text", "Nothing"),
     }
-    others = {"Anything": any_of("Text", "Anything"), "Text": TEXT, "Nothing": {"type": "null"}}
+    others: dict[str, Any] = {
+        "Anything": any_of("Text", "Anything"),
+        "Text": TEXT,
+        "Nothing": {"type": "null"},
+    }
     api = asking_api(obj(**kinds), **others)
     (call,) = api.client.requests
     nullable = {argument.name: argument.nullable for argument in call.arguments}
@@ -61,40 +65,11 @@ def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:
     assert shown == [("a", "int | str", True), ("b", "str", True), ("c", "str", False)]
 
 
-THING = obj(a=TEXT)
-CALL = obj("name", name=TEXT, arguments=TEXT)
-LISTS: dict[str, Any] = {"type": ["array", "null"], "items": ref("Thing")}
-ARGUMENTS: dict[str, tuple[str, Any, list[str]]] = {
-    "no object of its own": ("ask", OPEN, []),
-    "lists of objects": (
-        *("ask", obj(x=LISTS)),
-        ["x: Sequence[models.Thing | Mapping[str, Any]] | None"],
-    ),
-    "an optional one and a required one": (
-        *("tools/call", obj("arguments", name=TEXT, arguments=TEXT)),
-        ["name: str, by position", "arguments: str, required"],
-    ),
-    "objects that have what is positional": (
-        *("tools/call", {"anyOf": [CALL, obj("name", name=COUNT, arguments=TEXT)]}),
-        ["name: str | int, required, by position", "arguments: str, by position"],
-    ),
-    "objects that lack it": (
-        *("tools/call", {"anyOf": [CALL, obj(name=TEXT, more=TEXT)]}),
-        ["params: models.Params | Mapping[str, Any], required, by position"],
-    ),
-    "objects of a request without positional ones": (
-        *("ask", {"anyOf": [CALL, obj(name=TEXT, more=TEXT)]}),
-        ["params: models.Params | Mapping[str, Any], required, by position"],
-    ),
-}
-"""The method and the params of a request, with the arguments of its call."""
-
-
-@pytest.mark.parametrize("case", ARGUMENTS)
-def test_params_become_arguments(case: str) -> None:
-    method, params, expected = ARGUMENTS[case]
+@pytest.mark.parametrize("case", table("arguments").values(), ids=table("arguments"))
+def test_params_become_arguments(case: Any) -> None:
+    method, params, expected = case
     named = ref("Params") if "anyOf" in params else params
-    (call,) = asking_api(named, method, Params=params, Thing=THING).client.requests
+    (call,) = asking_api(named, method, Params=params, Thing=obj(a=TEXT)).client.requests
     flags = {"required": ", required", "positional": ", by position"}
     assert expected == [
         f"{each.name}: {each.type}{''.join(flags[flag] for flag in flags if getattr(each, flag))}"
@@ -108,7 +83,7 @@ def test_a_list_without_pages_is_one_call_for_all_items() -> None:
         ListRequest=obj("method params", method=const("things/list"), params=obj(kind=TEXT)),
         ListResult=obj("things", things={"type": "array", "items": ref("Thing")}),
         ClientRequest=any_of("ListRequest"),
-        Thing=THING,
+        Thing=obj(a=TEXT),
     )
     api = rpc_api.derive(
         named.types, methods_of(named, facts_of()), Texts(named.types.schema, Docs())
