@@ -115,7 +115,7 @@ def join_reports(reports: Sequence[Report], name: str) -> Report:
 def shown_path(path: Path) -> str:
     """A file for a finding: from the current directory if it lies there, with slashes."""
     here = Path.cwd()
-    whole = path if path.is_absolute() else here / path
+    whole = here / path
     return (whole.relative_to(here) if whole.is_relative_to(here) else whole).as_posix()
 
 
@@ -246,7 +246,8 @@ def markdown(report: Report) -> str:
 
 
 def markdown_cell(words: str) -> str:
-    """A text within a table of Markdown."""
+    """A text within a table of Markdown, in one line."""
+    words = " ".join(words.splitlines())
     for char in ("\\", "|", "<", "`", "*", "["):
         words = words.replace(char, f"\\{char}")
     return words

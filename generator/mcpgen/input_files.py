@@ -273,7 +273,7 @@ def _first_too_deep(text: str) -> _Path:
             case ",":
                 path[-1:] = [at + 1 if isinstance(at, int) else at for at in path[-1:]]
             case ":":
-                path[-1:] = [json.loads(name, strict=False)]
+                path[-1:] = [json.loads(name)]
             case string:
                 name = string
     return tuple(path)

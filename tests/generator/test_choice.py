@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import run
 from generator.selections import LAST_WITH_SESSIONS, NEWEST, rendered, spec_of, write_package
@@ -97,12 +98,46 @@ def test_the_fewest_words_are_recorded(words: tuple[str, ...], recorded: tuple[s
     assert choice.selection(extra=words).extra == recorded
 
 
-@pytest.mark.parametrize("word", ["loose", "=keep", "tool=keep", "Tool="])
-def test_another_word_is_refused(word: str) -> None:
-    with pytest.raises(UsageError, match="--extra: expected ignore, forbid, keep or TYPE=POLICY"):
-        choice.selection(extra=[word])
-    with pytest.raises(UsageError, match="--decoding: expected lenient or strict, got "):
-        choice.selection(decoding=word)
+REFUSED: dict[str, dict[str, Any]] = {
+    **{f"extra {word}": {"extra": [word]} for word in ("loose", "=keep", "tool=keep", "Tool=")},
+    **{name: {name: "loose"} for name in ("decoding", "models", "mutability", "runtime")},
+    **{name: {name: ["loose"]} for name in ("features", "parts", "transports")},
+    "mutable models of msgspec": {"mutability": "mutable"},
+    "a transport of types": {"parts": ["types", "protocol"], "transports": ["http"]},
+    "a default feature of another part": {"parts": ["client"], "features": ["+serve"]},
+}
+
+
+def test_other_words_are_refused(snapshot: SnapshotAssertion) -> None:
+    errors: dict[str, str] = {}
+    for name, words in REFUSED.items():
+        with pytest.raises(UsageError) as refused:
+            choice.selection(**words)
+        errors[name] = str(refused.value)
+    assert errors == snapshot
+
+
+def test_a_user_writes_the_fewest_words_for_features(snapshot: SnapshotAssertion) -> None:
+    defaults = choice.default_features(("all",))
+    lists = [
+        *(("all", "-auth"), ("none", *defaults), ("none", *defaults, "auth")),
+        *(("none", "auth"), ("none", "auth", *defaults[1:]), ("none",)),
+    ]
+    assert {" ".join(names): choice.short_words(names) for names in lists} == snapshot
+
+
+def test_earlier_manifests_had_the_features_that_their_transports_can_have(
+    snapshot: SnapshotAssertion,
+) -> None:
+    recorded = {
+        f"{part} {transport} {words}": choice.recorded_features(
+            [words], [part], [transport], has_sessions=True
+        )
+        for part in ("client", "server")
+        for transport in ("stdio", "http", "http+sse")
+        for words in ("auth", "-resume")
+    }
+    assert recorded == snapshot
 
 
 @pytest.mark.parametrize("name", ["Nothing", "ContentBlock"])

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import run
 from generator.diff_schemas import definitions
 from generator.schemas import any_of, obj
-from mcpgen import findings
+from mcpgen import __version__, findings
 from mcpgen.findings import Finding, KeptRule, Report
 
 TESTS = Path(__file__).parent.parent
@@ -39,49 +41,22 @@ REPORT = Report(
 )
 
 
-def test_junit_counts_what_fails_and_what_was_skipped() -> None:
-    suite = ElementTree.fromstring(findings.junit(REPORT))
-    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
-    assert counts == {"tests": "6", "failures": "1", "errors": "0", "skipped": "1"}
-    cases = [(case.get("classname"), case.get("name"), len(case)) for case in suite]
-    assert cases[0] == ("tool a,b", "A_RULE /x", 1)
-    assert cases[-2:] == [("d", "D_RULE", 0), ("d", "E_RULE", 1)]
-    assert suite.findtext("testcase/failure") == "tool a,b: 100% other\nline\nmore"
+@pytest.mark.parametrize("form", findings.FORMS)
+def test_a_report_has_each_form(form: str, snapshot: SnapshotAssertion) -> None:
+    for report in (REPORT, Report("a|b")):  # the second passes
+        text = findings.FORMS[form](report).replace(__version__, "VERSION")
+        assert re.sub(r"[^\n -~]", lambda char: ascii(char[0])[1:-1], text) == snapshot
 
 
-def test_junit_without_findings_has_one_case_that_passes() -> None:
-    suite = ElementTree.fromstring(findings.junit(Report("all")))
-    assert [(case.get("classname"), len(case)) for case in suite] == [("all", 0)]
+def test_reports_are_joined_if_they_are_several() -> None:
+    assert findings.join_reports([REPORT], "both") is REPORT
+    both = findings.join_reports([REPORT, Report("b", [PLACED])], "both")
+    assert both == Report("both", [*REPORT.findings, PLACED], [*REPORT.kept_rules])
 
 
-def test_sarif_has_levels_places_and_rules() -> None:
-    (one,) = json.loads(findings.sarif(REPORT))["runs"]
-    placed, *others = one["results"]
-    assert placed["locations"][0]["physicalLocation"] == {
-        "artifactLocation": {"uri": "a%20b%3Ac.json"},
-        "region": {"startLine": 7},
-    }
-    assert [each["level"] for each in (placed, *others)] == ["error", "warning", "none", "note"]
-    uris = [each["locations"][0].get("physicalLocation") for each in others]
-    assert [uri and uri["artifactLocation"]["uri"] for uri in uris] == [
-        None,
-        None,
-        "file:///c.json",
-    ]
-    rules = one["tool"]["driver"]["rules"]
-    assert [rule["id"] for rule in rules] == ["A_RULE", "B_RULE", "C_RULE"]
-    assert rules[0]["helpUri"] == PLACED.page
-    marks = [each["partialFingerprints"]["primaryLocationLineHash"] for each in (placed, *others)]
-    assert len({*marks}) == 3  # two are of one rule and item
-
-
-def test_annotations_escape_what_commands_may_not_have() -> None:
-    placed, *others, end = findings.github(REPORT).split("\n")
-    assert end == ""
-    where = "file=a b%3Ac.json,line=7,title=A_RULE"
-    assert placed == f"::error {where}::tool a,b: 100%25 other%0Aline; more"
-    heads = ["::warning title=B_RULE", "::notice title=B_RULE", "::notice file=/c.json"]
-    assert [line.startswith(head) for line, head in zip(others, heads, strict=True)] == [True] * 3
+def test_a_file_is_shown_from_the_current_directory(here: Path) -> None:
+    shown = [findings.shown_path(Path(path)) for path in ("a/b", here / "a", here.parent / "a")]
+    assert shown == ["a/b", "a", (here.parent / "a").as_posix()]
 
 
 BROKEN = f"""

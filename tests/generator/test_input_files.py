@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from mcpgen import input_files
 from mcpgen.errors import SchemaError
@@ -89,9 +91,9 @@ def test_json_that_no_package_can_have_is_refused(file: Path, text: str, error: 
 
 def test_the_first_place_that_is_too_deep_is_named(file: Path) -> None:
     deep = "[" * 100_000 + "]" * 100_000
-    text = f'{{"a": [1, {{"b": "]"}}], "c:d": [[], {deep}]}}'
-    levels = MAX_LEVELS - 3
-    assert refusal(file, text).startswith(f"a.json#/c:d/1{'/0' * levels}")
+    text = f'{{"o": {{"a": [1, {{"b": "]"}}], "c:d": [[], {deep}]}}}}'
+    place = f"a.json#/o/c:d/1{'/0' * (MAX_LEVELS - 3)}"
+    assert refusal(file, text) == f"{place}: expected at most 64 levels of nesting, got more"
 
 
 def test_text_has_as_many_bytes_as_a_limit(file: Path) -> None:
@@ -106,3 +108,34 @@ def test_text_has_as_many_bytes_as_a_limit(file: Path) -> None:
 def test_values_of_yaml_that_json_lacks_are_refused() -> None:
     with pytest.raises(SchemaError, match="expected a value that JSON has, got set"):
         input_files.check_json([{1}], "a", SchemaError)
+
+
+ROW = f"[{'0,' * 4_999}0],"
+BOUNDS = {
+    "signs": tuple(f"[{ROW * 199}[{'0,' * last}0]]" for last in (4_799, 4_800)),
+    "entries": ("[" + "0," * 4_999 + "0]", "[" + "0," * 5_000 + "0]"),
+    "characters of a name": (f'{{"{"a" * 1_000}": 0}}', f'{{"b": {{"{"a" * 1_001}": 0}}}}'),
+    "digits": (f"[-{2**63}]", f"[-{2**63}0]"),
+    "levels": ("[" * 64 + "]" * 64, '{"a": [{"b": ' * 32 + "0" + "}]}" * 32),
+}
+"""Text within a bound, and text beyond it."""
+
+
+def test_json_has_bounds(file: Path, snapshot: SnapshotAssertion) -> None:
+    file.touch()
+    os.truncate(file, 64 * 1024 * 1024)
+    assert len(read_text(file, SchemaError, "text")) == 64 * 1024 * 1024
+    errors = {"bytes": refusal(file, bytes(64 * 1024 * 1024 + 1))}
+    for name, (within, beyond) in BOUNDS.items():
+        file.write_text(within)
+        read_json(file, SchemaError)
+        errors[name] = refusal(file, beyond)
+    assert errors == snapshot
+
+
+def test_members_with_numbers_that_do_not_fit_can_be_left_out() -> None:
+    left_out: list[str] = []
+    value: Any = {"a/b": 2**63, "c": [1, 1e400], "d": {"e": [2**63 - 1, "f"], "g": -(2**63) - 1}}
+    input_files.check_json(value, "a", SchemaError, left_out.append)
+    assert value == {"d": {"e": [2**63 - 1, "f"]}}
+    assert left_out == ["/a~1b", "/c", "/d/g"]

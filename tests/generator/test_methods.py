@@ -6,10 +6,23 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
-from generator.schemas import TEXT, any_of, array, const, facts_of, methods_of, named_of, obj, ref
+from generator.schemas import (
+    TEXT,
+    any_of,
+    array,
+    const,
+    facts_of,
+    methods_of,
+    named_of,
+    normal_of,
+    obj,
+    ref,
+)
 from mcpgen.errors import SchemaError
 from mcpgen.model.methods import Methods
+from mcpgen.model.name import results_by_rule
 from mcpgen.schema.facts import Facts, Results
 
 
@@ -44,6 +57,60 @@ def test_a_method_that_cannot_be_printed_is_refused(method: str) -> None:
     with pytest.raises(SchemaError, match="a method of 1 to 200 characters that can") as caught:
         derive_methods(**{**ASK, **OF_CLIENT, "AskRequest": request(method)})
     assert caught.value.pointer == "/$defs/AskRequest/properties/method/const"
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "no result": {"ClientRequest": any_of("TellRequest"), "TellRequest": request("tell")},
+    "a method that may be any": {"AskRequest": obj("method", method=TEXT)},
+    "params that are a text": {"AskRequest": request("ask", params=TEXT)},
+    "params that are a constant": {"AskRequest": request("ask", params=const("x"))},
+    "params that are one of some texts": {"AskRequest": request("ask", params={"enum": ["x"]})},
+    "params that refer to a list": {"AskRequest": request("ask", params=ref("Asks"))},
+}
+
+
+def test_messages_that_no_package_can_have_are_refused(snapshot: SnapshotAssertion) -> None:
+    errors: dict[str, str] = {}
+    for name, own in REFUSED.items():
+        with pytest.raises(SchemaError) as refused:
+            derive_methods(**{**ASK, **OF_CLIENT, "Asks": array(ref("AskResult")), **own})
+        errors[name] = str(refused.value)
+    assert errors == snapshot
+
+
+def test_facts_state_the_results_that_rules_find() -> None:
+    known = replace(facts_of(), results=Results({"say": ("AskResult",)}, {}))
+    normal = normal_of(
+        **{**ASK, "ClientRequest": any_of("AskRequest", "TellRequest", "SayRequest")},
+        TellRequest=request("tell"),
+        SayRequest=request("say"),
+        SayResult=TEXT,
+        OpenRequest=request("open"),
+        OpenResultResponse=obj(result=ref("Open")),
+        Open={**obj(a=TEXT), "additionalProperties": {}},
+        ListRequest=request("list"),
+        ListResultResponse=obj(result=TEXT),
+        ListResult=obj(a=TEXT),
+        ServerRequest=any_of("OpenRequest"),
+        InputRequest=any_of("ListRequest"),
+    )
+    expected = Results({"ask": ("AskResult",)}, {"open": ("Open",), "list": ("ListResult",)})
+    assert results_by_rule(normal, known) == expected
+
+
+@pytest.mark.parametrize("own", [{}, {"Implementation": obj(name=TEXT)}, {"Who": TEXT}])
+def test_a_role_has_its_official_type_else_that_of_its_member(own: dict[str, Any]) -> None:
+    params = obj(clientInfo=ref("Who"), capabilities=obj(a=TEXT))
+    named = named_of(**{"InitializeRequestParams": params, "Who": obj(name=TEXT), **own})
+    official = "Implementation" if own else "Who"
+    assert named.roles == {
+        "implementation": official,
+        "client_capabilities": "InitializeRequestParamsCapabilities",
+        "server_capabilities": "ServerCapabilities",
+        "meta": "RequestMetaObject",
+    }
+    assert {*named.roles.values()} <= named.types.definitions.keys()
+    assert named.types.definitions["RequestMetaObject"].node == obj()
 
 
 def test_two_messages_have_two_names_and_two_requests_for_input_two_methods() -> None:

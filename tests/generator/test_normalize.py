@@ -18,7 +18,7 @@ from generator.schemas import (
 )
 from generator.tables import table
 from mcpgen.errors import SchemaError
-from mcpgen.model.normalized import ANY_MAP, OWN_DEFAULT, Range
+from mcpgen.model.normalized import ANY_MAP, OWN_DEFAULT, Constant, Fixed, Range
 
 NUMBER: dict[str, Any] = {"anyOf": [COUNT, {"type": "number"}]}
 DECLARED = "declares further members, kept as a map of JSON values"
@@ -63,6 +63,40 @@ def test_two_structures_never_share_a_name() -> None:
     assert normal.definitions["B"].properties["params"] == ref("BParams")
 
 
+def test_equal_structures_with_one_later_name_share_it_and_each_has_the_notes() -> None:
+    later = {name: obj(params=ref("Params")) for name in ("A", "B")} | {"Params": obj(x=TEXT)}
+    node = obj(params=obj(x={**TEXT, "if": {}}))
+    normal = normal_of(later=(later,), A=node, B=node)
+    assert [*normal.definitions] == ["A", "Params", "B"]
+    places = [f"/$defs/{name}/properties/params/properties/x/if" for name in ("A", "B")]
+    assert [note.pointer for note in normal.notes] == places
+    assert normal.definitions["Params"].pointer == "/$defs/A/properties/params"
+
+
+def test_the_type_that_reads_a_map_is_recorded() -> None:
+    later = {"Tool": obj(_meta=ref("ToolMeta")), "ToolMeta": obj(k=TEXT)}
+    normal = normal_of(
+        later=(later,),
+        Tool=obj(_meta=obj(k=TEXT)),
+        A=obj(a=ref("Some"), b=ref("Open"), c=TEXT, _meta=ref("Keys")),
+        Open={**obj(a=TEXT), "additionalProperties": {}},
+        Some=MORE,
+        Keys=obj(k=TEXT),
+    )
+    assert normal.definitions["A"].object_types == (("a", "Some"), ("b", "Open"), ("_meta", "Keys"))
+    assert normal.definitions["Tool"].object_types == (("_meta", "ToolMeta"),)
+    assert normal.definitions["ToolMeta"].properties == {"k": TEXT}
+
+
+def test_values_that_no_type_can_express_are_checked_beside_it() -> None:
+    values: dict[str, Any] = {"a": 1.5, "b": [], "c": True, "d": "x", "e": 3}
+    members: dict[str, Any] = {name: {"const": value} for name, value in values.items()}
+    schema = obj("type", type=const("object"), q=TEXT)
+    normal = normal_of(A=obj(**members, schema=schema, any={**schema, "required": []}))
+    fixed = [Constant("a", 1.5), Constant("b", []), Constant("c", True)]
+    assert normal.definitions["A"].checks == (*fixed, Fixed("schema", "type", "object"))
+
+
 def test_a_name_that_is_taken_by_something_else_gets_a_number() -> None:
     normal = normal_of(
         ToolBox=obj(a=TEXT), Tool=obj(box=obj(b=TEXT)), Too=obj(lBox=obj(c=TEXT), lBox2=TEXT)
@@ -87,13 +121,19 @@ def test_an_inline_variant_is_named_after_its_const_or_a_member() -> None:
     assert list(normal.definitions) == ["Key", "KeyC", "KeyFast", "KeyD"]
 
 
+def test_a_text_distinguishes_an_object_if_it_is_ascii() -> None:
+    normal = normal_of(A=obj("a b", a=const("x"), b=const("\xe9")), B=obj("x", x=const("\xe9")))
+    assert [each.tag for each in normal.definitions.values()] == [("a", "x"), None]
+
+
 def test_a_union_of_itself_is_any_value_and_a_message_alone_is_that_message() -> None:
     ping = obj("method", method=const("ping"))
     tree = {"anyOf": [TEXT, {"type": "array", "items": ref("Tree")}]}
     lists = {"type": "array", "items": ref("Json")}
     json = {"anyOf": [*(TEXT, COUNT, {"type": "boolean"}), lists]}
     messages = {"ClientRequest": ping, "PingRequest": ping}
-    normal = normal_of(Tree=tree, Json=json, A=obj(x=ref("Tree")), **messages)
+    normal = normal_of(Tree=tree, Json=json, A=obj(x=ref("Tree")), B=ref("Tree"), **messages)
+    assert normal.definitions["B"].node == ref("Tree")
     assert normal.definitions["A"].properties["x"] == {}
     assert normal.definitions["ClientRequest"].node == ref("PingRequest")
     [note] = normal.notes
@@ -136,7 +176,7 @@ def test_a_default_of_its_own_tells_a_definition_if_it_is_a_text(value: Any, tel
     assert normal.definitions["Asking"].properties["more"]["default"] == "x"
     member = normal.definitions["Asking"].properties["kind"]
     assert member["default"] == value
-    assert (OWN_DEFAULT in member) is tells
+    assert member.get(OWN_DEFAULT, False) is tells
 
 
 @pytest.mark.parametrize("name", ["my-type", "ValueError", "class"])
@@ -200,6 +240,7 @@ def test_declared_further_members_are_kept_in_received_objects() -> None:
     [
         ({"type": "object"}, None),
         (ref("Empty"), None),
+        ({**ref("Empty"), "type": "object"}, None),
         ({"type": "object", "additionalProperties": TEXT}, "_meta, kept as a map of JSON values"),
         (obj(k=TEXT), "the members of _meta, kept as a map of JSON values"),
         (
@@ -237,6 +278,7 @@ def test_a_member_that_no_field_can_have_is_left_out_and_noted(
     node["required"] = [wire if name == "wire" else name for name in required]
     normal = normal_of(A=node)
     assert normal.definitions["A"].node == obj("c" if required else "", c=TEXT)
+    assert normal.definitions["A"].demanded == (("c",) if required else ())
     [note] = normal.notes
     assert note.pointer == f"/$defs/A/properties/{wire}"
     assert note.text == "a name that no field can have, left out: encoding drops the member"

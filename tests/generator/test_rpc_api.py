@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.schemas import COUNT, TEXT, any_of, const, facts_of, methods_of, named_of, obj, ref
+import pytest
+
+from generator.schemas import (
+    COUNT,
+    TEXT,
+    any_of,
+    const,
+    facts_of,
+    methods_of,
+    named_of,
+    obj,
+    ref,
+)
+from generator.tables import table
 from mcpgen.model import imports, rpc_api
 from mcpgen.model.docstrings import Texts
 from mcpgen.model.rpc_api import RpcApi
 from mcpgen.schema.docs import Docs
 
 
-def asking_api(params: Any, **more: Any) -> RpcApi:
-    """The API of a client that sends one request, `ask`."""
+def asking_api(params: Any, method: str = "ask", **more: Any) -> RpcApi:
+    """The API of a client that sends one request."""
     named = named_of(
-        AskRequest=obj("method params", method=const("ask"), params=params),
+        AskRequest=obj("method params", method=const(method), params=params),
         AskResult=obj("answer", answer=TEXT),
         ClientRequest=any_of("AskRequest"),
         **more,
@@ -32,7 +45,11 @@ def test_an_argument_for_which_null_is_a_value_says_so() -> None:
         "one": {"enum": ["a", None]},
         "either": any_of("Text", "Nothing"),
     }
-    others = {"Anything": any_of("Text", "Anything"), "Text": TEXT, "Nothing": {"type": "null"}}
+    others: dict[str, Any] = {
+        "Anything": any_of("Text", "Anything"),
+        "Text": TEXT,
+        "Nothing": {"type": "null"},
+    }
     api = asking_api(obj(**kinds), **others)
     (call,) = api.client.requests
     nullable = {argument.name: argument.nullable for argument in call.arguments}
@@ -46,6 +63,33 @@ def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:
     (call,) = rpc_api.merge({"1": old, "2": new}).client.requests
     shown = [(argument.name, argument.type, argument.required) for argument in call.arguments]
     assert shown == [("a", "int | str", True), ("b", "str", True), ("c", "str", False)]
+
+
+@pytest.mark.parametrize("case", table("arguments").values(), ids=table("arguments"))
+def test_params_become_arguments(case: Any) -> None:
+    method, params, expected = case
+    named = ref("Params") if "anyOf" in params else params
+    (call,) = asking_api(named, method, Params=params, Thing=obj(a=TEXT)).client.requests
+    flags = {"required": ", required", "positional": ", by position"}
+    assert expected == [
+        f"{each.name}: {each.type}{''.join(flags[flag] for flag in flags if getattr(each, flag))}"
+        for each in call.arguments
+    ]
+    assert (call.params == "None") is (not expected)
+
+
+def test_a_list_without_pages_is_one_call_for_all_items() -> None:
+    named = named_of(
+        ListRequest=obj("method params", method=const("things/list"), params=obj(kind=TEXT)),
+        ListResult=obj("things", things={"type": "array", "items": ref("Thing")}),
+        ClientRequest=any_of("ListRequest"),
+        Thing=obj(a=TEXT),
+    )
+    api = rpc_api.derive(
+        named.types, methods_of(named, facts_of()), Texts(named.types.schema, Docs())
+    )
+    call = api.client.requests[0]
+    assert (call.item, "Follows the pages" in call.doc) == ("models.Thing", False)
 
 
 def test_arguments_keep_their_names_whatever_a_coroutine_needs() -> None:

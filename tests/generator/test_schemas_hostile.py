@@ -18,7 +18,9 @@ from generator.command_line import Done, run
 from generator.schemas import TEXT, any_of, obj, ref
 from generator.tiny_package import TINY
 from mcpgen import input_files
+from mcpgen.errors import SchemaError
 from mcpgen.model import docstrings
+from mcpgen.schema import checks
 
 Definitions = dict[str, Any]
 DEFS = "/$defs"
@@ -51,6 +53,23 @@ def message(method: str, **properties: Any) -> Definitions:
         "EvilResult": obj(),
         "ClientRequest": any_of("ListNotesRequest", "EvilRequest"),
     }
+
+
+def test_schemas_within_the_bounds_are_accepted() -> None:
+    texts = {"A": {"const": "x" * 2000}, "B": {"pattern": "a" * 2000}, "C": {"enum": [10**1999]}}
+    document: dict[str, Any] = {"$defs": {**chain(63), **texts}}
+    checks.check(document, "$defs", "a.json")
+    document["$defs"] |= {f"D{i}": {} for i in range(10_000 - 1 - 128 - len(texts))}
+    checks.check_bounds(document, "a.json")
+    document["$defs"]["E"] = {}
+    with pytest.raises(SchemaError, match=r"^a\.json#/\$defs/E: expected at most 10000 schemas"):
+        checks.check_bounds(document, "a.json")
+    longer = {"$defs": chain(64)}
+    with pytest.raises(SchemaError, match=r"^a\.json#/\$defs/C0: expected a chain of at most 64"):
+        checks.check(longer, "$defs", "a.json")
+    circle = {"$defs": {one: ref(other) for one, other in pairwise("ABCA")}}
+    with pytest.raises(SchemaError, match=r"itself by .ref or allOf, got [A-C]( to [A-C]){3}$"):
+        checks.check(circle, "$defs", "a.json")
 
 
 DEFINITIONS: dict[str, tuple[Definitions, str]] = {

@@ -13,7 +13,7 @@ from generator.selections import NEWEST
 from mcpgen.errors import UsageError
 from mcpgen.model.choice import whole_features
 from mcpgen.model.feature_table import FEATURES
-from mcpgen.package.used_features import chosen_words, find_uses, uses_in
+from mcpgen.package.used_features import chosen_words, find_uses, program_files, uses_in
 
 SERVER = "from pkg import *\nserver = Server('a')\n"
 CONTEXT = "from pkg import Context\nasync def tool(ctx: Context[None]) -> None:\n    "
@@ -53,6 +53,11 @@ USES = {
     "from pkg import FileInput, SyncClientGroup": "files groups sync",
     "from pkg import OAuth": "auth",
     "from pkg import log_requests": "telemetry",
+    SERVER + "@server.tool(ui='a')\ndef f(server: int): ...": "apps",
+    "from pkg import Server\nclass A(Server):\n"
+    "    def __init__(self): super().__init__('a', discovery='x')": "discovery",
+    "super().__init__(discovery='x')": "",
+    "class A: ...\nA(discovery='x')": "",
     # Commands and variables, also in texts that are no Python.
     "run('python', '-m', 'pkg', 'list')": "commands",
     "'python -m pkg serve app:server'": "serve",
@@ -76,6 +81,12 @@ USES = {
     "def f(a: A): a.s.mount": "mount",
     "from pkg.testing import connected\nasync def f():\n"
     "    async with connected(server) as pair:\n        pair.client.listen": "subscriptions",
+    "from pkg import Server\nclass A:\n    s = Server('a')\n    s.mount": "mount",
+    "from pkg import Server\nclass A: s = Server('a')\nA().s.mount": "mount",
+    "from pkg import Server\nclass A:\n    def f(self, o): o.s = Server('a')\n    def g(self):"
+    " self.s.mount; self.s.mount()": "mount",
+    "from pkg import Server\ndef f(): a = A().s; a.mount\nclass A: s = Server('a')": "mount",
+    "from pkg import Server\ns: Server | None = f()\ns.mount": "mount",
     # Values of unknown class: what is called counts, unless clients always have it.
     "def f(s): s.mount(1)": "mount",
     "def f(s):\n    @s.mount\n    def g(): ...": "mount",
@@ -85,12 +96,19 @@ USES = {
     "a = b[0]\na = 1\na.mount()": "mount",
     "for a in b: a.mount()": "mount",
     "def f(s): s.method": "",
+    "def f(s): getattr(s, 'mount')": "",
+    "def f(q):\n" + "    q = q.mount()\n" * 300: "mount",
+    "def f(s): return " + "a + " * 900 + "s.mount()": "mount",
     "async def f(c): await c.call_tool('a')": "",
     # Values of others.
     "from fastapi import FastAPI\napp = FastAPI()\n@app.middleware('http')\ndef f(): ...": "",
     "from pkg import connect\nasync def f():\n    async with connect('a') as c:\n"
     "        c.list_tools": "",
     "[].mount()": "",
+    "[].a.mount()": "",
+    "a = b[0]\ndef f():\n    try: ...\n    except E as a: a.mount()": "",
+    "def f(a: 'Server |'): a.mount()": "",
+    "from pkg import *\nfrom os import *\nDepends": "dependencies",
     "Server('a').mount": "",
     "a = b[0]\ndef f(*a): a.mount()": "",
     "class A:\n    a = b[0]\na.mount()": "",
@@ -123,6 +141,8 @@ def test_the_features_that_code_uses_are_found(code: str, expected: str) -> None
         },
         {"src/acme/a.py": "from acme import server\nserver.mount", "src/acme/__init__.py": "{}"},
         {"acme/d/a.py": "from ..b import server as s\ns.mount", "acme/b.py": "{}"},
+        {"acme/a.py": "import acme.b as c\nc.server.mount", "acme/b.py": "{}"},
+        {"1/acme/a.py": "from acme import b as it\nit.server.mount", "1/acme/b.py": "{}"},
     ],
     ids=lambda files: next(iter(files.values())).split("\n", maxsplit=1)[0],
 )
@@ -142,12 +162,25 @@ def test_files_of_the_program_alone_are_read(tmp_path: Path) -> None:
         file.write_text("from pkg import Depends")
         (file.parent / marks.get(file.parent.name, "notes.txt")).write_text("MCP_TRACE")
     (tmp_path / "src" / "in" / "Makefile").write_text("a:\n\tpython -m pkg serve a:b")
+    (tmp_path / "src" / "link").symlink_to(tmp_path / "src" / "in")
+    (tmp_path / "src" / "gone.py").symlink_to("none")
+    (tmp_path / "src" / "bytes.md").write_bytes(b"\xff MCP_TRACE".ljust(4 * 1024 * 1024))
+    (tmp_path / "src" / "larger.md").write_bytes(b"MCP_TRACE".ljust(4 * 1024 * 1024 + 1))
     uses = find_uses([tmp_path, tmp_path / "src" / "notes.txt"], tmp_path / "src" / "pkg", "pkg")
     places = sorted((Path(use.path).name, use.line, use.feature) for use in uses)
     expected = [("Makefile", 2, "serve"), ("a.py", 1, "dependencies"), ("b.py", 1, "dependencies")]
-    assert places == [*expected, ("notes.txt", 1, "trace")]
+    assert places == [*expected, ("bytes.md", 1, "trace"), ("notes.txt", 1, "trace")]
     with pytest.raises(UsageError, match="which is not there"):
         find_uses([tmp_path / "none"], tmp_path, "pkg")
+
+
+def test_a_program_of_too_many_files_is_refused(tmp_path: Path) -> None:
+    for number in range(20_000):
+        (tmp_path / f"{number}.md").touch()
+    assert len([*program_files([tmp_path], tmp_path)]) == 20_000
+    (tmp_path / "a.py").touch()
+    with pytest.raises(UsageError, match="expected at most 20000 files, got more below"):
+        list(program_files([tmp_path], tmp_path))
 
 
 def test_bindings_that_depend_on_themselves_have_no_class() -> None:

@@ -44,14 +44,11 @@ class AllOf:
         variants = schema_queries.variants(node)
         return ("type",) if all(self._kinds(each) <= own for each in variants) else ()
 
-    def _kinds(self, node: Node) -> set[str]:
-        """The types of JSON values that a schema allows; empty if it names none."""
-        seen: set[str] = set()
-        while "$ref" in node and target(node) not in seen:
-            seen.add(target(node))
+    def _kinds(self, node: Node) -> set[str | None]:
+        """The types of JSON values that a schema allows; `None` if it names none."""
+        while "$ref" in node:
             node = self._definitions[target(node)]
-        stated = keywords.types(node)
-        return set(stated) if stated else {keywords.implied_type(node) or ""}
+        return {*keywords.types(node)} or {keywords.implied_type(node)}
 
     def _without_variants(self, node: Node, place: Place) -> Node:
         """An object without its alternatives, if these only require some of its members."""

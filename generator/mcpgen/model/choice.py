@@ -200,8 +200,6 @@ def whole_features(words: Sequence[str]) -> frozenset[str]:
 
 def short_words(names: Sequence[str], parts: Sequence[str] = (ALL,)) -> tuple[str, ...]:
     """The fewest words for the features of a package with some parts, as a user writes them."""
-    if ALL in names:
-        return tuple(names)
     defaults = default_features(parts)
     added = (name for name in names if name not in (NONE, *defaults))
     removed = (f"-{name}" for name in defaults if name not in names)

@@ -128,7 +128,7 @@ def name_types(plain: NormalizedSchema, facts: Facts) -> NamedSchema:
             result.
     """
     roles, added = _roles(plain)
-    types = replace(plain, definitions={**plain.definitions, **added}) if added else plain
+    types = replace(plain, definitions={**plain.definitions, **added})
     table = _Table(types, facts)
     messages = [
         table.message(each, sender, kind)
@@ -210,8 +210,6 @@ class _Table:
 
     def complete(self) -> NormalizedSchema:
         """The schema with the types that its messages need."""
-        if not self._added and not self._notes:
-            return self._types
         definitions = {**self._types.definitions, **self._added}
         return replace(
             self._types, definitions=definitions, notes=(*self._types.notes, *self._notes)
@@ -245,8 +243,7 @@ class _Table:
         """Whether a schema is that of a scalar or an array."""
         while "$ref" in node:
             node = self._types.definitions[target(node)].node
-        fixed = "const" in node or "enum" in node
-        return fixed or node.get("type", "object") != "object"
+        return not {"const", "enum"}.isdisjoint(node) or node.get("type", "object") != "object"
 
     def _result(self, message: Definition, method: str, sender: Role) -> str:
         stem = message.name.removesuffix("Request")

@@ -381,7 +381,7 @@ class _Walk:
         extra: Json = node.get("additionalProperties")
         if extra is False:
             self.deviations.note(place.below("additionalProperties"), "not checked")
-        if not is_object(extra) or not extra:
+        if not is_object(extra):
             return {**ANY_MAP, **bounds}
         at = place.below("additionalProperties")
         inner = self.with_further_members(extra, at) or self.plain(extra, at)

@@ -270,10 +270,10 @@ class _Maker:
         """The objects that params may be, if each has what is positional; empty for none."""
         if params is None or params.is_object:
             return [params] if params is not None else ()
-        objects = [self.normal.definition(name) for name in member_names(self.normal, params)]
-        parts = [each for each in objects if each is not None and each.is_object]
-        has_all = all({*method.positional} <= each.properties.keys() for each in parts)
-        return parts if method.positional and has_all and len(parts) == len(objects) else ()
+        parts = [self.normal.definition(name) for name in member_names(self.normal, params)]
+        wanted = {*method.positional}
+        fit = [each for each in parts if each is not None and wanted <= each.properties.keys()]
+        return fit if wanted and len(fit) == len(parts) else ()
 
     def _whole(self, params: Definition) -> tuple[Argument, ...]:
         kind = annotation(_with_wire(self.normal, reference(params.name)), self.types)
@@ -336,7 +336,7 @@ def _add_docstrings(call: Call, revisions: Sequence[str]) -> Call:
     every_argument += [_RETURNS] if call.values else []
     own = [(a.name, a.doc) for a in call.filters] if call.item else every_argument
     only = f"Only in {', '.join(revisions)}." if revisions else ""
-    paged = call.item and len(own) < len(every_argument)
+    paged = len(own) < len(every_argument)
     every = "Follows the pages to the last, and returns the items of all." if paged else ""
     return replace(
         call,

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
@@ -75,15 +77,15 @@ class Binding:
     node: ast.expr | None = None
     is_annotation: bool = False
     result: Value = None
-    is_open: bool = False
+    is_evaluated: bool = False
 
     def value(self) -> Value:
-        """The value; unknown while it depends on itself."""
-        if self.node is not None and not self.is_open:
-            self.is_open = True
+        """The value; unknown while it depends on itself, or if that takes too many steps."""
+        if self.node is not None and not self.is_evaluated:
+            self.is_evaluated = True
             evaluate = _value_of_annotation if self.is_annotation else value_of
-            self.result = evaluate(self.node, self.scope)
-            self.is_open = False
+            with suppress(RecursionError):
+                self.result = evaluate(self.node, self.scope)
         return self.result
 
 
@@ -115,7 +117,6 @@ class UserClass:
 
     scope: Scope
     node: ast.ClassDef
-    attributes: _Bindings = field(default_factory=lambda: defaultdict(list))
 
     def instance(self) -> Value:
         """Its instances: those of the class of the package that it is derived from, if any."""
@@ -129,7 +130,28 @@ class UserClass:
 
     def attribute(self, name: str) -> Value:
         """An attribute of its instances."""
-        return _best(binding.value() for binding in self.attributes.get(name, ()))
+        return _best(binding.value() for binding in self._attributes.get(name, ()))
+
+    @cached_property
+    def _attributes(self) -> _Bindings:
+        """Names that its body binds, and what its methods assign to attributes of `self`."""
+        scope = Scope(self.scope.module, self.scope)
+        bind(self.node.body, scope)
+        attributes = defaultdict(list, scope.bindings)
+        for method in self.node.body:
+            if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            inner = function_scope(method, scope, None)
+            first = method.args.args[0].arg if method.args.args else ""
+            for each in ast.walk(method):
+                match each:
+                    case ast.Assign([ast.Attribute(ast.Name(name), attr)], value) if name == first:
+                        attributes[attr].append(Binding(inner, value))
+                    case ast.AnnAssign(ast.Attribute(ast.Name(name), attr), hint) if name == first:
+                        attributes[attr].append(Binding(inner, hint, is_annotation=True))
+                    case _:
+                        pass
+        return attributes
 
 
 @dataclass(eq=False)
@@ -149,9 +171,7 @@ class Module:
 
     def source_of(self, node: ast.ImportFrom) -> str:
         """The absolute name of the module that `from ... import` names."""
-        if not node.level:
-            return node.module or ""
-        parents = self.name.split(".")
+        parents = self.name.split(".") if node.level else []
         base = parents[: len(parents) - node.level + self.is_package]
         return ".".join([*base, *([node.module] if node.module else [])])
 
@@ -220,9 +240,7 @@ def bind(body: Iterable[ast.AST], scope: Scope) -> None:
             case ast.ImportFrom(names=names):
                 source, program = scope.module.source_of(node), scope.module.program
                 for each in names:
-                    if each.name == "*":
-                        scope.takes_all = scope.takes_all or program.is_package(source)
-                        continue
+                    scope.takes_all |= each.name == "*" and program.is_package(source)
                     value = ast.Attribute(_Quoted(source), each.name)
                     scope.bindings[each.asname or each.name].append(Binding(scope, value))
             case ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -252,6 +270,25 @@ def bind(body: Iterable[ast.AST], scope: Scope) -> None:
             waiting += ast.iter_child_nodes(node)
 
 
+def function_scope(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, owner: UserClass | None
+) -> Scope:
+    """The scope of a function in another scope, or of a method of a class."""
+    inner = Scope(scope.module, scope)
+    arguments = node.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    for position, each in enumerate(named):
+        binding = Binding(scope, each.annotation, is_annotation=True)
+        if owner is not None and position == 0 and each.annotation is None:
+            binding = Binding(scope, result=owner.instance())
+        inner.bindings[each.arg].append(binding)
+    for rest in (arguments.vararg, arguments.kwarg):
+        if rest is not None:
+            inner.bindings[rest.arg].append(Binding(scope, result=FOREIGN))
+    bind(node.body, inner)
+    return inner
+
+
 class _Quoted(ast.expr):
     """A module by its name, in the place of an expression."""
 
@@ -264,8 +301,7 @@ def _bind_target(target: ast.expr, binding: Binding) -> None:
     """Bind a name; the names in a tuple are unknown."""
     if isinstance(target, ast.Name):
         binding.scope.bindings[target.id].append(binding)
-        return
-    if isinstance(target, ast.Tuple | ast.List | ast.Starred):
+    elif isinstance(target, ast.Tuple | ast.List | ast.Starred):
         for each in ast.walk(target):
             if isinstance(each, ast.Name):
                 binding.scope.bindings[each.id].append(Binding(binding.scope))
@@ -329,10 +365,8 @@ def _value_of_call(value: Value) -> Value:
 def _value_of_annotation(node: ast.expr, scope: Scope) -> Value:
     """The value of a name with an annotation: of a class of the package that occurs in it."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        try:
+        with suppress(SyntaxError, ValueError, RecursionError):
             node = ast.parse(node.value, mode="eval").body
-        except (SyntaxError, ValueError, RecursionError):
-            return FOREIGN
     result: Value = FOREIGN
     for each in ast.walk(node):
         if isinstance(each, ast.Name | ast.Attribute):

@@ -36,6 +36,7 @@ from mcpgen.package.program_names import (
     UserClass,
     Value,
     bind,
+    function_scope,
     value_of,
 )
 
@@ -176,7 +177,7 @@ def _without_alternatives(uses: Iterable[Use]) -> Iterator[Use]:
     used |= brought_features(used)
     order = [each.name for each in FEATURES]
     for (path, line, code), features in places.items():
-        if code.endswith("=)") and len(features) > 1:
+        if code.endswith("=)"):
             features = features & used or {min(features, key=order.index)}
         yield from (Use(feature, path, line, code) for feature in features)
 
@@ -187,10 +188,10 @@ def _commands(path: str, text: str, package: str) -> Iterator[Use]:
     command = re.compile(rf"-m{between}{re.escape(package)}{between}([a-z][\w-]*)(.*)")
     for number, line in enumerate(text.splitlines(), 1):
         match = command.search(line)
-        words: list[str] = []
+        names: set[str] = set()
         if match is not None:
-            words = [match[1], *re.findall(r"--[a-z-]+", match[2])]
-        names = {*words[:1], *(f"{words[0]} {option}" for option in words[1:])}
+            options = re.findall(r"--[a-z-]+", match[2])
+            names = {match[1], *(f"{match[1]} {option}" for option in options)}
         for feature in FEATURES:
             for each in feature.commands:
                 if each in names:
@@ -206,25 +207,27 @@ class _Reader:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._uses: list[Use] = []
+        self._waiting: list[tuple[ast.AST, Scope, UserClass | None]] = []
 
     def uses(self) -> list[Use]:
         """The uses of features in the module."""
-        self._read(self._module.tree.body, self._module.scope, None)
+        self._push(self._module.tree.body, self._module.scope, None)
+        while self._waiting:  # expressions may be nested deeper than calls can be
+            self._read(*self._waiting.pop())
         return self._uses
 
-    def _read(self, body: Iterable[ast.AST], scope: Scope, owner: UserClass | None) -> None:
-        """Read statements of a scope, then the functions and classes in them."""
-        for node in body:
-            self._read_node(node, scope, owner)
+    def _push(self, nodes: Iterable[ast.AST], scope: Scope, owner: UserClass | None) -> None:
+        self._waiting += ((node, scope, owner) for node in reversed([*nodes]))
 
-    def _read_node(self, node: ast.AST, scope: Scope, owner: UserClass | None) -> None:
+    def _read(self, node: ast.AST, scope: Scope, owner: UserClass | None) -> None:
+        """Read one node of a scope, and let those in it wait."""
         inner, here = scope, owner
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self._read(node.decorator_list, scope, owner)
+                self._push(node.decorator_list, scope, owner)
                 for each in node.decorator_list:
                     self._count_member(each, scope, is_called=True)
-                inner = self._function_scope(node, scope, owner)
+                inner = function_scope(node, scope, owner)
             case ast.Lambda():
                 inner = Scope(self._module, scope)
                 for argument in node.args.args:
@@ -235,8 +238,6 @@ class _Reader:
                 here = next((each for each in classes if each.node is node), None)
                 inner = Scope(self._module, scope)
                 bind(node.body, inner)
-                if here is not None:
-                    self._bind_attributes(here, inner)
             case ast.Attribute():
                 self._count_member(node, scope, is_called=False)
             case ast.Call():
@@ -252,46 +253,7 @@ class _Reader:
                         self._count_name(Exported(alias.name), node.lineno)
             case _:
                 pass
-        self._read(ast.iter_child_nodes(node), inner, here)
-
-    def _function_scope(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, owner: UserClass | None
-    ) -> Scope:
-        inner = Scope(self._module, scope)
-        arguments = node.args
-        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        for position, each in enumerate(named):
-            binding = Binding(scope, each.annotation, is_annotation=True)
-            if owner is not None and position == 0 and each.annotation is None:
-                binding = Binding(scope, result=owner.instance())
-            inner.bindings[each.arg].append(binding)
-        for rest in (arguments.vararg, arguments.kwarg):
-            if rest is not None:
-                inner.bindings[rest.arg].append(Binding(scope, result=FOREIGN))
-        bind(node.body, inner)
-        return inner
-
-    def _bind_attributes(self, owner: UserClass, scope: Scope) -> None:
-        """Collect what the methods of a class assign to attributes of their first parameter."""
-        for name, bindings in scope.bindings.items():
-            owner.attributes[name] += bindings
-        for method in owner.node.body:
-            if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            inner = self._function_scope(method, scope, None)
-            first = method.args.args[0].arg if method.args.args else ""
-            for each in ast.walk(method):
-                match each:
-                    case ast.Assign(targets=[ast.Attribute(ast.Name(id=name), attr)], value=value):
-                        binding = Binding(inner, value)
-                    case ast.AnnAssign(
-                        target=ast.Attribute(ast.Name(id=name), attr), annotation=annotation
-                    ):
-                        binding = Binding(inner, annotation, is_annotation=True)
-                    case _:
-                        continue
-                if name == first:
-                    owner.attributes[attr].append(binding)
+        self._push(ast.iter_child_nodes(node), inner, here)
 
     def _count_name(self, value: Value, line: int) -> None:
         if isinstance(value, Exported):
@@ -308,7 +270,6 @@ class _Reader:
                 return
         if isinstance(owner, Imported) and self._module.program.is_package(owner.name):
             self._count_name(Exported(name), node.lineno)
-            return
         if isinstance(owner, Exported):
             owner = Instance(CLASSES.get(owner.name, ""))
         for kind, feature in _MEMBERS.get(name, ()):
