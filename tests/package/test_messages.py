@@ -115,8 +115,8 @@ def read_or_refuse(read_line: Any, data: bytes, *answered: Any) -> str:
     """A message or messages, or the error with the members to answer with."""
     try:
         text = repr(read_line(data, *answered))
-    except MessageError as error:
-        assert isinstance(error, DecodeError)
+    except DecodeError as refused:
+        error: Any = refused
         text = f"{error.code} to {error.id!r} of {error.method!r}: {error}"
     return re.sub(r"a{40,}", lambda run: f"<{len(run[0])} a>", text)
 
