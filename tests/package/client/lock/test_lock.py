@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import Any
 import anyio
 import pytest
 from msgspec import Raw
+from syrupy.assertion import SnapshotAssertion
 
 from kit.stdio_process import PATHS, SERVER
 from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles
@@ -583,17 +585,32 @@ async def test_invisible_characters_are_visible_in_the_file(path: Path) -> None:
     assert b"\\u202e\\udb40\\udc41" in text
 
 
-WRONG: Mapping[str, tuple[bytes, str]] = {
-    "not UTF-8": (b"\xff\xfe", "expected JSON"),
-    "cut": (b'{"lock": 1, "servers": {', "expected JSON"),
-    "an array": (b"[]", "/lock: expected 1, got no object"),
-    "another version": (b'{"lock": 2, "servers": {}}', "/lock: expected 1, got 2"),
-    "a member twice": (b'{"lock": 1, "servers": {}, "servers": {}}', "a member twice"),
-    "no number": (b'{"lock": 1, "servers": NaN}', "NaN is no JSON"),
-    "no servers": (b'{"lock": 1}', "/servers: expected an object, got None"),
-    "no revisions": (b'{"lock": 1, "servers": {"a": {}}}', "/servers/a/revisions"),
-    "deep": (b'{"lock":' + b"[" * 100_000, "expected JSON"),
-}
+def lock_of(server: Any, **members: Any) -> bytes:
+    """The file of a lock of one server, with other members."""
+    return json.dumps({"lock": 1, "servers": {"a/~": server}, **members}).encode()
+
+
+NO_OBJECTS: list[Any] = [None, 5, "\u202e", []]
+WRONG: list[bytes] = [
+    *(b"\xff\xfe", b'{"lock": 1, "servers": {', b'{"lock":' + b"[" * 100_000),
+    *(b'{"lock": 1, "servers": {}, "servers": {}}', b'{"lock": 1, "servers": NaN}'),
+    *(json.dumps(each).encode() for each in (*NO_OBJECTS, {}, {"lock": 2, "servers": {}})),
+    *(lock_of({}, servers=each) for each in NO_OBJECTS),
+    *(lock_of(each) for each in (*NO_OBJECTS, {})),
+    *(lock_of({"revisions": each}) for each in ("r", [1], ["r", None], {})),
+    *(
+        lock_of({"revisions": ["r"], **members})
+        for each in NO_OBJECTS
+        for members in (
+            *({"earlier": each}, {"earlier": {"r": each}}, {"instructions": each}),
+            *({"tools": each}, {"tools": {}, "earlier": {"r": {"tools": each}}}),
+            *({"tools": {"b": each}}, {"tools": {"b": {"digest": each}}}),
+            {"earlier": {"r": {"instructions": each}}},
+        )
+        if '"instructions": "' not in json.dumps(members) and members != {"tools": {"b": None}}
+    ),
+]
+"""Files that are no lock."""
 
 
 async def test_the_same_server_gives_the_same_bytes_and_is_recorded_once(recorded: Path) -> None:
@@ -607,15 +624,26 @@ async def test_the_same_server_gives_the_same_bytes_and_is_recorded_once(recorde
     assert recorded.read_bytes() == before
 
 
-@pytest.mark.parametrize(("data", "error"), WRONG.values(), ids=WRONG)
-async def test_a_file_that_is_no_lock_is_an_error(path: Path, data: bytes, error: str) -> None:
-    path.write_bytes(data)
-    for how in ({}, {"on_new_server": "record"}):
+def test_a_file_that_is_no_lock_is_an_error(path: Path, snapshot: SnapshotAssertion) -> None:
+    rows: list[str] = []
+    for data in WRONG:
+        path.write_bytes(data)
         with pytest.raises(LockFileError) as wrong:
+            lock_file.read_lock(path)
+        assert (wrong.value.path, wrong.value.server) == (path, "")
+        shown = data.decode("utf-8", "replace")[:90]
+        text = re.sub("(read: )(?!an object|NaN).*", r"\1...", str(wrong.value))  # of json itself
+        rows.append(f"{shown} -> {text.removeprefix(f'{path}: ')}")
+    assert rows == snapshot
+
+
+async def test_a_file_that_is_no_lock_stays_as_it_is(path: Path) -> None:
+    path.write_bytes(WRONG[0])
+    for how in ({}, {"on_new_server": "record"}):
+        with pytest.raises(LockFileError, match="expected JSON"):
             async with locked(path, ListingServer(), **how):
                 pass
-        assert error in str(wrong.value)
-    assert path.read_bytes() == data
+    assert path.read_bytes() == WRONG[0]
 
 
 async def test_an_item_that_was_changed_by_hand_is_an_error(recorded: Path) -> None:
@@ -647,6 +675,10 @@ async def test_a_link_stays_a_link(path: Path, tmp_path: Path) -> None:
     path.symlink_to(target)
     await record(path)
     assert path.is_symlink()
+    assert target.stat().st_mode & 0o7777 == 0o644
+    target.chmod(0o640)
+    lock_file.update_lock(path, lambda servers: servers)
+    assert target.stat().st_mode & 0o7777 == 0o640
     async with locked(path, ListingServer()) as client:
         assert len(await client.list_tools()) == 2
 
@@ -671,26 +703,68 @@ def test_two_processes_that_write_lose_nothing(path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_surfaces_of_several_revisions_are_read_as_written(path: Path) -> None:
-    tool = {"name": "a", "inputSchema": {"type": "object"}}
+def test_surfaces_of_several_revisions_are_read_as_written(
+    path: Path, snapshot: SnapshotAssertion
+) -> None:
+    tool = {"name": "a", "inputSchema": {"type": "object", "minimum": 1.0, "x": [2.0, 2.5]}}
+    other = {"name": "b", "description": "\u00e9", "icons": [{"src": "i", "no": 1}, 5], "no": 1}
+    prompt = {"name": "p", "arguments": [{"name": "q", "required": True, "no": 1}], "title": None}
+    lists = {"tools": [tool, other, {**tool, "title": "second"}], "prompts": [prompt]}
     surfaces = {
-        "newest": lock_file.surface_of({"tools": [tool, {**tool, "name": "b"}]}, "Hello."),
-        "older": lock_file.surface_of({"tools": [{**tool, "description": "x"}]}, ""),
-        "oldest": lock_file.surface_of({"tools": [tool, {**tool, "name": "b"}]}, "Hello."),
+        "newest": lock_file.surface_of(lists, "Hello."),
+        "older": lock_file.surface_of({"tools": [{**tool, "title": "x"}], "prompts": []}, ""),
+        "oldest": lock_file.surface_of(lists, "Hello."),
     }
     lock_file.update_lock(path, lambda servers: {**servers, "shop": surfaces})
     assert lock_file.read_lock(path) == {"shop": surfaces}
-    document = json.loads(path.read_text())["servers"]["shop"]
-    assert {*document["earlier"]} == {"older"}
-    assert document["earlier"]["older"]["tools"]["b"] is None
+    assert path.read_bytes().decode("ascii") == snapshot
 
 
-def test_large_and_deep_items_are_compared_as_a_whole() -> None:
-    entries: list[dict[str, object]] = []
-    for text in ("a", "b"):
-        schema: dict[str, object] = {"description": text * 1_200_000}
-        for _ in range(100):
-            schema = {"not": schema}
-        entries.append({"name": "a", "inputSchema": schema})
-    (pointer,) = lock_file.changed_pointers("tools", *entries)
-    assert pointer == "/inputSchema"
+TEXT = {"annotations": {"lastModified": "a", "priority": 1}, "size": 1, "description": "d"}
+LENGTHS = (("k", 1000), ("l", 1001))
+CHANGES: list[tuple[str, Any, Any]] = [
+    *(("tools", {"a": 1, "b": 2, "c": 3}, {"b": 3, "a": 1.0, "d": None}), ("tools", {}, {})),
+    *(("tools", {"a": [1, 2, {"b~/": 1}]}, {"a": other}) for other in ([2, 2, {"b~/": 2}], [1], 5)),
+    ("tools", {"a": {"b": 1}}, {"a": [1]}),
+    *(("tools", {"x": {key * length: 1}}, {"x": {key * length: 2}}) for key, length in LENGTHS),
+    ("tools", {"x": {"k" * 1001: 1, "l": 1}}, {"x": {"k" * 1001: 1, "l": 2}}),
+    *(("tools", dict.fromkeys(map(str, range(n)), 1), {}) for n in (20, 21)),
+    ("tools", {"a": [0] * 21, "b": 1}, {"a": [1] * 21, "b": 2}),
+    *(
+        (kind, TEXT, {**TEXT, **more})
+        for kind in ("tools", "resources", "resourceTemplates")
+        for more in (
+            *({"size": 2}, {"annotations": {"lastModified": "b", "priority": 1}}),
+            *({"annotations": {"lastModified": "b"}}, {"annotations": {}}, {"annotations": 5}),
+        )
+    ),
+]
+
+
+def test_the_places_of_changes_are_sorted_and_at_most_twenty(snapshot: SnapshotAssertion) -> None:
+    places = [lock_file.changed_pointers(*change) for change in CHANGES]
+    assert [" ".join(each)[:200] for each in places] == snapshot
+
+
+@pytest.mark.parametrize(
+    ("more", "place"), [(0, "/inputSchema/description"), (2, "/inputSchema")], ids=str
+)
+def test_large_items_are_compared_as_a_whole(more: int, place: str) -> None:
+    around = len(json.dumps({"inputSchema": {"description": ""}})) + len('{"description": ""}')
+    left = 4 * 1024 * 1024 + more - 2 * around  # characters of both texts, at two levels
+    texts = ("a" * (left // 4), "b" * (left // 2 - left // 4))
+    entries = ({"inputSchema": {"description": text}} for text in texts)
+    assert lock_file.changed_pointers("tools", *entries) == (place,)
+
+
+def test_a_difference_is_one_sentence(snapshot: SnapshotAssertion) -> None:
+    pointers = ("/inputSchema/a", "/inputSchema/b", "/title", "/\u202e")
+    assert [
+        str(LockDifference("s", *row, since_list=since))  # type: ignore[arg-type]  # each kind
+        for row in (
+            *(("tool", "a", "changed", pointers), ("resource template", "a\n", "new")),
+            *(("prompt", "a", "inconsistent"), ("resource", "a", "removed")),
+            *(("instructions", "", "changed"), ("server", "s", "new"), ("tool", "a", "unlisted")),
+        )
+        for since in (False, True)
+    ] == snapshot
