@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import pydantic
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from mcpgen_runtime import Context
 from mcpgen_runtime.server.toolkit.signatures import first_paragraph, parameter_descriptions, read
@@ -144,60 +145,34 @@ def test_none_as_default_makes_a_parameter_nullable() -> None:
     assert properties == {"value": {"title": "A", "anyOf": kinds, "default": None}}
 
 
-SPHINX = """Does it.
-
-:param city: The city,
-    by name.
-:param int days: Days.
-:returns: Nothing.
-"""
-NUMPY = """Does it.
-
-Parameters
-----------
-city : str
-    The city,
-    by name.
-days : int, optional
-    Days.
-
-Returns
--------
-None
-"""
-GOOGLE = """Does it.
-
-Args:
-    city (str): The city,
-        by name.
-
-    days: Days.
-
-Returns:
-    None
-"""
+TITLES = ("Args", "Arguments", "Parameters")
+DOCSTRINGS: list[str | None] = [
+    *(None, "", "One\n  line.\n\nMore.", "\n\n  Late.\n", "  Two \n    words. \n"),
+    "Does it.\n\n:param city: The city,\n    by name.\n:param int days: Days.\n:returns: C.\n",
+    "Does it.\n\nAt: once.\n:param *a:\n    A.\n\n    B.\n:param b: B.\nC.\n:raises X: D.\nE.",
+    ":param a: A.\n:param a: B.\n:param: C.\n:param d e f: G.\n:param h\n:type i: I.\nJ: K.",
+    "It.\n\nParameters\n-----\na : str\n    A,\n    b.\nd : int, c\n    D.\n\nReturns\n--\nNone\n",
+    "Parameters\n---\n*a\n    A.\n\n    B.\nb : int\nc\n  d : D.\n\ne\n    E.\n",
+    "Parameters\n---\n  a : int\n    A.\n  b\n    B.\n---\nc\n    C.",
+    "Does it.\n\nParameters\n\n  city : str\n    The city.\n",  # no rule below the title
+    *("Parameters\n-=-\na : int\n    A.\n", "Notes\n-----\na : int\n    A.\n", "Parameters\n"),
+    "It.\n\nArgs:\n    city (str): A,\n        b.\n\n    days: Days.\n\nReturns:\n    None: it.\n",
+    *(
+        f"Text.\n\n{title}:\n  *a (b: c): A: B.\n  **d:\n     D.\n\n     E.\n   F.\n  no\n"
+        for title in TITLES
+    ),
+    *("Args:\n\nReturns:\n    city: The city.\n", "Args:\na: A.\n  b: B.\n", "args:\n  a: A.\n"),
+    "Args:\n    a: A.\n        b: B.\n    c-d: C.\n    e: E.\nf: F.\nArgs:\n    g: G.\n    a: H.\n",
+    "Text.\n  Args:\n      a: A.\n  b: B.\n    c: C.\n\n  :param d: D.\n    e: E.\n",
+    "Args:\n    a: A.\n  b: B.\n :param c: C.\n    d: D.\n",
+]
 
 
-@pytest.mark.parametrize("text", [SPHINX, NUMPY, GOOGLE], ids=["sphinx", "numpy", "google"])
-def test_parameters_are_described_in_the_usual_docstring_styles(text: str) -> None:
-    assert parameter_descriptions(text) == {"city": "The city, by name.", "days": "Days."}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Does it.\n\nParameters\n\n  city : str\n    The city.\n",  # no rule below the title
-        "Does it.\n\nNotes\n-----\ncity : str\n    The city.\n",
-        "Args:\n\nReturns:\n    city: The city.\n",
-    ],
-)
-def test_other_sections_describe_no_parameters(text: str) -> None:
-    assert parameter_descriptions(text) == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "first"),
-    [(None, None), ("", None), ("One\n  line.\n\nMore.", "One line."), ("\n\n  Late.\n", "Late.")],
-)
-def test_the_first_paragraph_is_the_description(text: str | None, first: str | None) -> None:
-    assert first_paragraph(text) == first
+def test_parameters_are_described_in_the_usual_docstring_styles(
+    snapshot: SnapshotAssertion,
+) -> None:
+    """The styles are those of Google, NumPy and Sphinx; other sections describe no parameters."""
+    assert [
+        f"{each!r} -> {first_paragraph(each)!r}, {parameter_descriptions(each)}"
+        for each in DOCSTRINGS
+    ] == snapshot
