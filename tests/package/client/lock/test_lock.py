@@ -585,31 +585,8 @@ async def test_invisible_characters_are_visible_in_the_file(path: Path) -> None:
     assert b"\\u202e\\udb40\\udc41" in text
 
 
-def lock_of(server: Any, **members: Any) -> bytes:
-    """The file of a lock of one server, with other members."""
-    return json.dumps({"lock": 1, "servers": {"a/~": server}, **members}).encode()
-
-
-NO_OBJECTS: list[Any] = [None, 5, "\u202e", []]
-WRONG: list[bytes] = [
-    *(b"\xff\xfe", b'{"lock": 1, "servers": {', b'{"lock":' + b"[" * 100_000),
-    *(b'{"lock": 1, "servers": {}, "servers": {}}', b'{"lock": 1, "servers": NaN}'),
-    *(json.dumps(each).encode() for each in (*NO_OBJECTS, {}, {"lock": 2, "servers": {}})),
-    *(lock_of({}, servers=each) for each in NO_OBJECTS),
-    *(lock_of(each) for each in (*NO_OBJECTS, {})),
-    *(lock_of({"revisions": each}) for each in ("r", [1], ["r", None], {})),
-    *(
-        lock_of({"revisions": ["r"], **members})
-        for each in NO_OBJECTS
-        for members in (
-            *({"earlier": each}, {"earlier": {"r": each}}, {"instructions": each}),
-            *({"tools": each}, {"tools": {}, "earlier": {"r": {"tools": each}}}),
-            *({"tools": {"b": each}}, {"tools": {"b": {"digest": each}}}),
-            {"earlier": {"r": {"instructions": each}}},
-        )
-        if '"instructions": "' not in json.dumps(members) and members != {"tools": {"b": None}}
-    ),
-]
+INVALID = json.loads(Path(__file__).with_name("invalid_locks.json").read_text("utf-8"))
+WRONG = [b"\xff\xfe", b'{"lock":' + b"[" * 100_000, *map(str.encode, INVALID)]
 """Files that are no lock."""
 
 

@@ -217,7 +217,7 @@ async def test_prompts_and_resources_have_whole_docstrings(dialect: Any) -> None
 
 DOCSTRINGS = (
     "Text.\n\nMore.\n\nArgs:\n    a: One,\n       and more.\n    b (int): 2.\n\nReturns:\n    3.\n",
-    "Args:\n  *a: One: two.\n\n    Deep.\n      Deeper.\n  b\n\n\nAfter.\nStill.\n",
+    "Args:\n  *a: One: two.\n\n    Deep. \n     Five.\n      Deeper.\n  b\n\n\nAfter.\nStill.\n",
     "Text.\n\nReturns:\n    Nothing.\n\nMore.",
     "Text.\n\nOwn: x\n    Kept.\n\nNote:\nno section.\n\n```\nArgs:\n    a: Code.\n```\nEnd.",
     "Text.\n\nParameters\n----------\na : int\n    First.\n",
