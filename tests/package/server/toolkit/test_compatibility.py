@@ -119,6 +119,7 @@ def returning(annotation: Any, value: Any) -> Callable[[], Any]:
 
 
 IMAGE = Image(b"png", "image/png")
+TITLED: Any = Annotated[int, Field(title="N", description="d")]
 OUTPUTS: list[tuple[Any, Any]] = [
     *((str, "x"), (None, None), (int | None, None), (float, 1.5), (bytes | int, 1)),
     *((list[Town], [Town("Oslo"), Town("Bergen")]), (list[list[str]], [["a"], []])),
@@ -127,8 +128,12 @@ OUTPUTS: list[tuple[Any, Any]] = [
     *((Plain, Plain()), (Bare, Bare()), (object, Bare())),
     *((Image, IMAGE), (list[Image], [IMAGE]), (list, [IMAGE, "t", Town("Oslo")])),
     (ToolResult, ToolResult(content=["said"], structured={"a": 1})),
+    *(
+        (Any, Tool(name="t", input_schema={"type": "object"})),
+        (Any, TextContent(type="text", text="t")),
+    ),
     *((Any, {"a": 1}), (..., {"a": 1}), (..., [1, "b", None])),
-    (Annotated[int, Field(title="N", description="d")], 1),
+    *((TITLED, 1), (TITLED | None, 1), (list[TITLED], [1]), (dict[str, TITLED], {"a": 1})),
     *((bytes, b"x"), (Callable[[], int], "f"), (tuple[int, str], (1, "a"))),
 ]
 
