@@ -129,10 +129,11 @@ OUTPUTS: list[tuple[Any, Any]] = [
     *((Image, IMAGE), (list[Image], [IMAGE]), (list, [IMAGE, "t", Town("Oslo")])),
     (ToolResult, ToolResult(content=["said"], structured={"a": 1})),
     *(
-        (Any, Tool(name="t", input_schema={"type": "object"})),
         (Any, TextContent(type="text", text="t")),
+        (Any, {"a": 1}),
+        (..., {"a": 1}),
+        (..., [1, "b", None]),
     ),
-    *((Any, {"a": 1}), (..., {"a": 1}), (..., [1, "b", None])),
     *((TITLED, 1), (TITLED | None, 1), (list[TITLED], [1]), (dict[str, TITLED], {"a": 1})),
     *((bytes, b"x"), (Callable[[], int], "f"), (tuple[int, str], (1, "a"))),
 ]

@@ -115,6 +115,8 @@ POINT = {
         (ToolResult, ToolResult(content=["said"], structured={"a": 1}), ["said"], {"a": 1}, None),
         (str, ToolResult(content=["y"], structured="x"), ["y"], {"result": "x"}, wrapped(TEXT)),
         (..., {"a": 1}, ['{"a":1}'], {"a": 1}, None),
+        (..., Point(1), ['{"x":1}'], {"x": 1}, None),
+        (..., MODELS.Annotations(priority=0.5), ['{"priority":0.5}'], {"priority": 0.5}, None),
         (..., [1, 2], ["[1,2]"], None, None),
         (..., "a", ["a"], None, None),
         (..., None, [], None, None),
