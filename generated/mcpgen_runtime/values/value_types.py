@@ -262,7 +262,7 @@ def _type_for_msgspec(annotation: Any) -> Any:
     if origin in (Union, types.UnionType):
         return _union([_type_for_msgspec(each) for each in arguments], annotation)
     # Within a generic class of the user, msgspec itself resolves the type arguments.
-    is_generic_class = hasattr(origin, "__orig_bases__") or hasattr(origin, "__dataclass_fields__")
+    is_generic_class = hasattr(origin, "__orig_bases__")
     if arguments and origin is not Literal and not is_generic_class:
         read = tuple(each if each is ... else _type_for_msgspec(each) for each in arguments)
         if read == arguments:
@@ -280,7 +280,7 @@ def _union(members: Sequence[Any], annotation: Any) -> Any:
     """A union for msgspec; members without a tag are tried in the order of their fit."""
     union: Any = Union[tuple(members)]  # noqa: UP007 - the members are known at run time only
     try:
-        msgspec.json.Decoder(union, dec_hook=HOOKS[True])
+        msgspec.json.Decoder(union)
     except TypeError:
         objects = [each for each in members if has_fields(each)]
         rest = [each for each in members if not has_fields(each)]
