@@ -173,6 +173,8 @@ READ: list[tuple[Any, Any, Any]] = [
     (Holder, {"a": {"n": 1}}, Holder(Aliased(n=1))),
     (Box[Path], {"item": "a"}, Box(Path("a"))),
     (Crate[Path], {"item": "a"}, Crate(Path("a"))),
+    (Crate[City], {"item": {"name": "Oslo"}}, Crate(City(name="Oslo"))),
+    (Annotated[Literal["z", "a"], msgspec.Meta(description="d")], "z", "z"),
     (list[Ranged], [1, 3], [1, 3]),
     (list[int] | str, "[1]", "[1]"),
     (tuple[Path, int], ["a", 1], (Path("a"), 1)),

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from mcpgen_runtime import (
     LockDifference,
     LockFileError,
     LockMismatchError,
+    RemoteError,
     Server,
     connect,
 )
@@ -274,6 +275,64 @@ async def test_a_cached_list_has_admitted_items_alone(path: Path) -> None:
         assert server.methods.count("tools/list") == 1
         with pytest.raises(LockMismatchError):
             await client.call_tool("order")
+        assert [each.change for each in client.lock_differences] == ["changed"]
+
+
+class PartialServer(ListingServer):
+    """A server that refuses the requests of some lists."""
+
+    refused: Collection[str] = ("resources/templates/list",)
+
+    async def _answer(self, request: Mapping[str, Any]) -> None:
+        if request["method"] in self.refused:
+            error = {"code": -32601, "message": "there is none"}
+            await self.say({"jsonrpc": "2.0", "id": request["id"], "error": error})
+        else:
+            await super()._answer(request)
+
+
+async def test_lists_that_a_server_lacks_are_recorded_as_empty(path: Path) -> None:
+    server = PartialServer()
+    server.capabilities = {"tools": {}, "resources": {}}
+    record_it: Any = {"on_new_server": "record"}
+    async with locked(path, server, **record_it):
+        assert "prompts/list" not in server.methods
+    (surface,) = lock_file.read_lock(path)["shop"].values()
+    recorded = {kind: sorted(items) for kind, items in surface.entries.items() if items}
+    assert recorded == {"tools": ["count", "order"], "resources": ["shop://terms"]}
+    assert surface.entries.keys() == lock_file.KINDS.keys()
+    path.unlink()
+    server = PartialServer()
+    server.refused = ("tools/list",)
+    with pytest.raises(RemoteError, match="there is none"):
+        async with locked(path, server, **record_it):
+            pass
+    assert not path.exists()
+
+
+async def test_a_comparison_that_fails_is_logged_and_made_before_the_next_call(
+    recorded: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def change(lists: Mapping[str, Any]) -> None:
+        server.lists = {**lists}
+        await server.notify("notifications/tools/list_changed", {})
+        await anyio.wait_all_tasks_blocked()
+
+    async def ask(difference: LockDifference) -> bool:
+        raise RuntimeError("the terminal is gone")
+
+    server = PartialServer()
+    async with locked(recorded, server, on_change=ask) as client:
+        await client.call_tool("order")
+        await change(RUG_PULL)
+        server.refused = ("tools/list",)
+        await change(SHOP)
+        server.refused = ()
+        assert not (await client.call_tool("order")).is_error
+    failures = [each for each in caplog.messages if "not compared" in each]
+    assert [each.partition("lock: ")[2] for each in failures] == [
+        *("on_change failed", "tools/list: there is none (code -32601)")
+    ]
 
 
 async def test_an_acceptance_takes_effect_in_an_open_session(recorded: Path) -> None:
