@@ -465,7 +465,7 @@ class TypeParts:
             self.choices.append([each.value for each in kind])
         elif is_pydantic_class(kind):
             self.pydantic = True
-        elif has_fields(kind) or (tuple in kind.__mro__ and hasattr(kind, "_fields")):
+        elif has_fields(kind) or hasattr(kind, "_fields"):  # as a NamedTuple has
             if issubclass(kind, msgspec.Struct) or hasattr(kind, "__attrs_attrs__"):
                 self.of_msgspec.append(kind)
             self._add_fields(kind)
