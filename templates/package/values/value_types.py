@@ -492,7 +492,7 @@ def _is_pydantic_constraint(note: Any) -> bool:
     """Whether a note of an annotation is a constraint that pydantic checks."""
     if "pydantic" not in sys.modules:
         return False
-    package = (note if isinstance(note, type) else type(note)).__module__.partition(".")[0]
+    package = str(getattr(note, "__module__", "")).partition(".")[0]
     if package in ("pydantic", "pydantic_core", "annotated_types"):
         return True
     return hasattr(note, "__get_pydantic_core_schema__")
