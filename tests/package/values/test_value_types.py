@@ -128,6 +128,17 @@ class Meeting:
     color: Color = Color.RED
 
 
+@dataclass
+class Part:
+    """A part.
+
+    It may have parts of its own.
+    """
+
+    name: str
+    parts: list[Part]
+
+
 def tool_schema(function: Callable[..., Any]) -> dict[str, Any]:
     return read(function, "tool").schema()
 
@@ -203,6 +214,7 @@ COERCED: list[tuple[Any, Any, Any]] = [
     (list[int] | dict[str, int] | None, "[1]", [1]),
     (dict[str, int], '{"a": 1}', {"a": 1}),
     (Small, '{"a": 2}', Small(2)),
+    (Part, '{"name": "a", "parts": []}', Part("a", [])),
     (City, '{"name": "Oslo"}', City(name="Oslo")),
     (City, {"name": "Oslo", "people": "7"}, City(name="Oslo", people=7)),
 ]
@@ -289,17 +301,6 @@ class Computed(BaseModel):
     def b(self) -> int:
         """Twice the first."""
         return 2 * self.a
-
-
-@dataclass
-class Part:
-    """A part.
-
-    It may have parts of its own.
-    """
-
-    name: str
-    parts: list[Part]
 
 
 Limits = (annotated_types.Interval(gt=1, lt=5), annotated_types.MultipleOf(2))
