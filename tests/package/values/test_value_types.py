@@ -305,6 +305,10 @@ class Computed(BaseModel):
 
 Limits = (annotated_types.Interval(gt=1, lt=5), annotated_types.MultipleOf(2))
 OTHER_CITY = pydantic.create_model("City", zip=(int, ...))
+MAP: Any = pydantic.create_model("Map", cities=(list[City], ...))
+ATLAS: Any = msgspec.defstruct(
+    "Atlas", [("map", MAP), ("city", msgspec.defstruct("City", [("zip", int)]))]
+)
 NAMES = {name: (pydantic.create_model("City", **{name: (int, ...)}), ...) for name in "abc"}
 KINDS: list[Any] = [
     *(kind for kind, *_ in READ),
@@ -335,7 +339,12 @@ KINDS: list[Any] = [
         tuple[Path, ...],
         tuple[Other, Small],
     ),
-    *(list[City] | dict[str, OTHER_CITY], pydantic.create_model("Three", **NAMES), list[Pair]),
+    *(
+        list[City] | dict[str, OTHER_CITY],
+        pydantic.create_model("Three", **NAMES),
+        list[Pair],
+        list[ATLAS],
+    ),
     *(Annotated[int, Field(alias="n")], Annotated[int, Field(validation_alias="n")]),
     *(Annotated[int, Field(default_factory=lambda data: 1)], Mixed, Computed, list[int] | set[int]),
     *(
