@@ -11,14 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from kit.rules import module_of
 from kit.wire import every
-from mcpgen_runtime import (
-    DecodeError,
-    ErrorResponse,
-    MessageError,
-    Notification,
-    Request,
-    Response,
-)
+from mcpgen_runtime import DecodeError, ErrorResponse, MessageError, Notification, Request, Response
 
 BATCHING, LATEST = "2025-03-26", "2026-07-28"
 META = {

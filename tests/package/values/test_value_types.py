@@ -36,6 +36,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import mcpgen_runtime
 from kit.faults import refusals
+from kit.live import server_with
 from kit.wire import ALL, every, facts, speaking_to, text_in
 from mcpgen_runtime import Server, ToolResult, testing
 from mcpgen_runtime.server.toolkit.signatures import read
@@ -552,14 +553,11 @@ async def test_the_output_schema_has_the_models_within_a_model(kind: Any) -> Non
 
 
 async def test_a_recursive_class_is_a_structured_object() -> None:
-    shelf = Server("shelf")
-
-    @shelf.tool()
     def take(part: Part) -> Part:
         return part
 
     wire = {"name": "desk", "parts": [{"name": "leg", "parts": []}]}
-    async with testing.connected(shelf) as pair:
+    async with testing.connected(server_with(take)) as pair:
         result = await pair.client.call_tool("take", {"part": wire})
         (tool,) = await pair.client.list_tools()
     assert result.structured_content == wire
