@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import inspect
 import sys
 import types
 import typing
@@ -602,8 +601,6 @@ def _finish(node: Any, parts: TypeParts, definitions: Mapping[str, Any]) -> None
     for kind, hints in parts.classes.items():
         if node.get("title") == kind.__name__ and "properties" in node:
             _add_formats(node["properties"], hints)
-            if "description" in node:
-                node["description"] = inspect.cleandoc(node["description"])
     discriminator: Any = node.get("discriminator")
     if is_object(discriminator) and "propertyName" in discriminator:
         # Without its mapping of tags to definitions: a listed schema may have no definitions.
