@@ -621,10 +621,12 @@ def _require(node: Schema, tag: str, definitions: Mapping[str, Any]) -> None:
 
 def _finish_choices(node: Schema, orders: Sequence[Sequence[Any]]) -> None:
     values = node["enum"]
-    for order in orders:
-        if len(order) == len(values) and all(value in order for value in values):
-            node["enum"] = list(order)
-            break
+    fitting = (
+        order
+        for order in orders
+        if len(order) == len(values) and all(map(order.__contains__, values))
+    )
+    node["enum"] = list(next(fitting, values))
     kinds = {"string" if isinstance(each, str) else type(each).__name__ for each in values}
     if kinds in ({"string"}, {"int"}):
         node.setdefault("type", "string" if kinds == {"string"} else "integer")
