@@ -264,6 +264,7 @@ def test_a_value_that_breaks_a_constraint_is_refused_with_place(
 
 
 Noted = Annotated[int | None, msgspec.Meta(description="d")]
+A, B = (msgspec.Meta(description=each) for each in "ab")
 
 
 class Mixed(msgspec.Struct):
