@@ -356,6 +356,8 @@ KINDS: list[Any] = [
         Literal["\ud800"],
         Annotated[int, annotated_types.Len(1)],
     ),
+    *(Annotated[int, msgspec.Meta(ge=1), Field(le=3)], Annotated[int, A] | Annotated[str, B]),
+    Annotated[Annotated[int, A] | Annotated[str, B] | None, A],
 ]
 
 
