@@ -264,17 +264,9 @@ HTTP = {"transport": "http", "path": "/mcp", "host": "a", "port": 8000}
         ({}, "sse", {}, {**HTTP, "sse_path": "/sse"}),
         ({"port": 1}, "http", {"port": 2}, {**HTTP, "port": 2}),
         ({}, "http", {"http": "b:3"}, {"transport": "http", "path": "/mcp", "http": "b:3"}),
-        (
-            {
-                "stateless_http": True,
-                "json_response": True,
-                "streamable_http_path": "/x",
-                "auth": "x",
-            },
-            "streamable-http",
-            {},
-            {**HTTP, "path": "/x", "stateless": True, "answers": "json", "auth": "x"},
-        ),
+        ({"auth": 1, "streamable_http_path": "/x"}, "http", {}, {**HTTP, "path": "/x", "auth": 1}),
+        ({"stateless_http": True}, "streamable-http", {}, {**HTTP, "stateless": True}),
+        ({"json_response": True}, "http", {}, {**HTTP, "answers": "json"}),
     ],
 )
 def test_the_address_of_the_constructor_is_that_of_run(
@@ -325,10 +317,7 @@ HANDLED: list[tuple[str, dict[str, Any], list[Any]]] = [
         *("resources/read", {"uri": "data://a"}),
         [
             *(uri_kind, lambda uri: [uri, b"b"], lambda *, more=1: b"b", nothing),
-            *(
-                lambda: {"text": "t"},
-                lambda: [{"uri": "own://", "text": "t"}, {"uri": "", "text": "t"}],
-            ),
+            *(lambda: {"text": "t"}, lambda: [{"uri": uri, "text": "t"} for uri in ("a://", "")]),
             lambda: ReadResourceResult(contents=[]),
         ],
     ),
@@ -345,11 +334,7 @@ HANDLED: list[tuple[str, dict[str, Any], list[Any]]] = [
     (
         *("tools/call", {"name": "a", "arguments": {"x": 1}}),
         [
-            *(
-                lambda name, arguments: {"a": [name, arguments]},
-                lambda: "text",
-                lambda: ([], {}, 1),
-            ),
+            *(lambda name, arguments: {"a": [name, arguments]}, lambda: "a", lambda: ([], {}, 1)),
             *(lambda: [TextContent(type="text", text="t")], lambda: ([], {"a": 1}), lambda: ([],)),
             *(lambda: CallToolResult(content=[]), lambda: {1: object()}, lambda: [5], given),
             *map(raising, ERRORS),
@@ -357,15 +342,9 @@ HANDLED: list[tuple[str, dict[str, Any], list[Any]]] = [
     ),
     (
         *("tools/call", {"name": "b", "arguments": {"x": 1}}),
-        [
-            nothing,
-            lambda: {"z": 1},
-            lambda: {"y": 1},
-            lambda: ([], None),
-            lambda: CallToolResult(content=[]),
-        ],
+        [nothing, *(lambda: {"z": 1}, lambda: {"y": 1}, lambda: ([], None))],
     ),
-    ("tools/call", {"name": "b"}, [nothing, given]),
+    ("tools/call", {"name": "b"}, [nothing, given, lambda: CallToolResult(content=[])]),
 ]
 
 
@@ -382,9 +361,8 @@ async def test_functions_take_values_and_return_what_becomes_a_result(
                 server.request_handler("tools/list")(lambda: TOOLS)
             async with speaking_to(server, LATEST) as end:
                 answer = await end.ask(method, params)
-            rows.append(
-                f"{method} {line(params)} -> {line(answer.get('result', answer.get('error')))}"
-            )
+            result = line(answer.get("result", answer.get("error")))
+            rows.append(f"{method} {line(params)} -> {result}")
     assert rows == snapshot
 
 

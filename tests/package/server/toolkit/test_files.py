@@ -105,12 +105,8 @@ MIME_TYPES = ("", "wav", "image/", "/png", "image/p ng", "i mage/png", "image/pn
 CONTENT: list[partial[Any]] = [
     *(partial(Image, b"x", each) for each in MIME_TYPES),
     *(partial(Image, path=name) for name in ("dot.png", "a b.txt", PurePosixPath("dot.png"))),
-    *(
-        partial(Image),
-        partial(Image, path="a b.txt", mime_type="image/x"),
-        partial(Audio, b"x", "audio/a"),
-    ),
-    partial(Image, b"png", "image/png", path="dot.png"),
+    *(partial(Image), partial(Image, path="a b.txt", mime_type="image/x")),
+    *(partial(Audio, b"x", "audio/a"), partial(Image, b"png", "image/png", path="dot.png")),
     *(partial(Image, b"a", format=each) for each in ("JPG", ".png", "unheard")),
     *(partial(Audio, b"a", format="mp3"), partial(Image, b"a", "image/png", format="png")),
     *(partial(Image, each, "image/png") for each in ("dot.png", PurePosixPath("dot.png"), 3, None)),
@@ -119,15 +115,9 @@ CONTENT: list[partial[Any]] = [
     *(partial(File, data=b"a", mime_type=each) for each in (*MIME_TYPES[:2], "a/b; json", "a/xml")),
     *(partial(File, data=b"a", name=each) for each in ("a.pict", "b.json", "c")),
     *(partial(File, data=data, mime_type="text/csv") for data in (b"\xff", b"", "text", None)),
-    *(
-        partial(File, data=b"{}", format="JSON"),
-        partial(File, data=b"a", mime_type="a/b", format="b"),
-    ),
-    *(
-        partial(File),
-        partial(File, data=b"", path="dot.png"),
-        partial(File, data=b"", mime_type="a/toml;b"),
-    ),
+    *(partial(File, data=b"{}", format="JSON"), partial(File, data=b"", mime_type="a/toml;b")),
+    *(partial(File), partial(File, data=b"", path="dot.png")),
+    partial(File, data=b"a", mime_type="a/b", format="b"),
     *(partial(Annotations, priority=each) for each in (-0.01, 0, 1, 1.01)),
     *(partial(Message, role, "x") for role in ("user", "assistant", "system")),
     *(
