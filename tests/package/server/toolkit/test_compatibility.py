@@ -344,7 +344,8 @@ HANDLED: list[tuple[str, dict[str, Any], list[Any]]] = [
         *("tools/call", {"name": "b", "arguments": {"x": 1}}),
         [nothing, *(lambda: {"z": 1}, lambda: {"y": 1}, lambda: ([], None))],
     ),
-    ("tools/call", {"name": "b"}, [nothing, given, lambda: CallToolResult(content=[])]),
+    ("tools/call", {"name": "b", "arguments": {"x": 1}}, [lambda: CallToolResult(content=[])]),
+    ("tools/call", {"name": "b"}, [nothing, given]),
 ]
 
 
