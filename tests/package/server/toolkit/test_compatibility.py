@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from mcpgen_runtime import (
     CallToolResult,
     Context,
     Image,
+    MissingExtraError,
     ProtocolError,
     ReadResourceResult,
     RemoteError,
@@ -402,8 +404,11 @@ async def test_functions_come_before_other_handlers_which_keep_the_rest() -> Non
     assert told == [LATEST, "roots"]
 
 
-def test_a_request_has_one_function_and_a_known_name() -> None:
+def test_a_request_has_one_function_and_a_known_name(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server("a")
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    with pytest.raises(MissingExtraError, match="pip install jsonschema"):
+        server.request_handler("tools/call")(list)
     server.request_handler("tools/list")(list)
     with pytest.raises(ValueError, match="tools/list: expected one function, got two"):
         server.request_handler("tools/list")(list)
