@@ -98,8 +98,9 @@ LINES: list[Any] = [
     *(line(id=1, error={**ERROR, "message": value}) for value in VALUES),
     *({**PING, "params": value} for value in VALUES),
     *(CALL, {**CALL, "id": "a", "params": {"name": 1, "_meta": META}}, line(method="tools/call")),
-    *(line(method="notifications/progress", **more) for more in ({}, {"params": {}})),
-    *(line(method="notifications/progress", params=5), line(method="acme/a", params={"a": 1})),
+    line(method="notifications/progress"),
+    *(line(method="notifications/progress", params=each) for each in ({}, 5)),
+    line(method="acme/a", params={"a": 1}),
 ]
 """Messages, most of which are invalid."""
 

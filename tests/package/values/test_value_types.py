@@ -101,6 +101,7 @@ class Crate(msgspec.Struct, Generic[Item]):
     item: Item
 
 
+model_of: Any = pydantic.create_model
 Ranged = Annotated[int, msgspec.Meta(ge=1), msgspec.Meta(le=3)]
 
 
@@ -240,10 +241,7 @@ REFUSED: list[tuple[Any, Any]] = [
     *((Small | Other, {"weight": 1}), (Small | Other, {"a": "b"}), (Large | Small, {"z": 1})),
     *((dict[int, str], {"x": "a"}), (list[Ranged], [0]), (list[Ranged], [4])),
     *((Box[int], {"item": "a"}), (Holder, {"a": {"n": -1}}), (Label, {}), (Pair, [1])),
-    *(
-        (pydantic.create_model("Model", **dict.fromkeys("abcdef"[:n], (int, ...))), {})
-        for n in (5, 6)
-    ),
+    *((model_of("Model", **dict.fromkeys("abcdef"[:n], (int, ...))), {}) for n in (5, 6)),
 ]
 
 
@@ -306,12 +304,13 @@ class Computed(BaseModel):
 
 
 Limits = (annotated_types.Interval(gt=1, lt=5), annotated_types.MultipleOf(2))
-OTHER_CITY = pydantic.create_model("City", zip=(int, ...))
-MAP: Any = pydantic.create_model("Map", cities=(list[City], ...))
+OTHER_CITY: Any = model_of("City", zip=(int, ...))
+ZIPS: Any = types.GenericAlias(dict, (str, OTHER_CITY))
+MAP: Any = model_of("Map", cities=(list[City], ...))
 ATLAS: Any = msgspec.defstruct(
     "Atlas", [("map", MAP), ("city", msgspec.defstruct("City", [("zip", int)]))]
 )
-NAMES = {name: (pydantic.create_model("City", **{name: (int, ...)}), ...) for name in "abc"}
+NAMES = {name: (model_of("City", **{name: (int, ...)}), ...) for name in "abc"}
 KINDS: list[Any] = [
     *(kind for kind, *_ in READ),
     Annotated[int, Field(ge=2, description="d", examples=[3])],
@@ -342,8 +341,8 @@ KINDS: list[Any] = [
         tuple[Other, Small],
     ),
     *(
-        list[City] | dict[str, OTHER_CITY],
-        pydantic.create_model("Three", **NAMES),
+        list[City] | ZIPS,
+        model_of("Three", **NAMES),
         list[Pair],
         list[ATLAS],
     ),

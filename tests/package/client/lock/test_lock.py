@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -623,7 +624,10 @@ def test_two_processes_that_write_lose_nothing(path: Path) -> None:
 def test_surfaces_of_several_revisions_are_read_as_written(
     path: Path, snapshot: SnapshotAssertion
 ) -> None:
-    tool = {"name": "a", "inputSchema": {"type": "object", "minimum": 1.0, "x": [2.0, 2.5]}}
+    tool: dict[str, Any] = {
+        "name": "a",
+        "inputSchema": {"type": "object", "minimum": 1.0, "x": [2.0, 2.5]},
+    }
     other = {"name": "b", "description": "\u00e9", "icons": [{"src": "i", "no": 1}, 5], "no": 1}
     prompt = {"name": "p", "arguments": [{"name": "q", "required": True, "no": 1}], "title": None}
     lists = {"tools": [tool, other, {**tool, "title": "second"}], "prompts": [prompt]}
@@ -662,7 +666,7 @@ def test_large_items_are_compared_as_a_whole(more: int, place: str) -> None:
 def test_a_difference_is_one_sentence(snapshot: SnapshotAssertion) -> None:
     pointers = ("/inputSchema/a", "/inputSchema/b", "/title", "/\u202e")
     assert [
-        str(LockDifference("s", *row, since_list=since))  # type: ignore[arg-type]  # each kind
+        str(replace(LockDifference("s", *row), since_list=since))
         for row in (
             *(("tool", "a", "changed", pointers), ("resource template", "a\n", "new")),
             *(("prompt", "a", "inconsistent"), ("resource", "a", "removed")),

@@ -297,12 +297,16 @@ def uri_kind(uri: AnyUrl) -> str:
     return type(uri).__name__
 
 
+def unknown_kind(uri: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821 - the point
+    return type(uri).__name__
+
+
 async def given(ctx: Any, params: Any) -> Any:
     return {"content": [], "description": params.name, "messages": []}
 
 
 ERRORS = (ValueError("own"), ProtocolError("c", code=-5), ProtocolError("d", code=-32042))
-TOOLS = [
+TOOLS: list[Any] = [
     {"name": "a", "inputSchema": {"type": "object", "required": ["x"]}, **more}
     for more in ({}, {"name": "b", "outputSchema": {"type": "object", "required": ["y"]}})
 ]
@@ -318,7 +322,7 @@ HANDLED: list[tuple[str, dict[str, Any], list[Any]]] = [
     (
         *("resources/read", {"uri": "data://a"}),
         [
-            *(uri_kind, lambda uri: [uri, b"b"], lambda *, more=1: b"b", nothing),
+            *(uri_kind, unknown_kind, lambda uri: [uri, b"b"], lambda *, more=1: b"b", nothing),
             *(lambda: {"text": "t"}, lambda: [{"uri": uri, "text": "t"} for uri in ("a://", "")]),
             lambda: ReadResourceResult(contents=[]),
         ],
@@ -353,7 +357,7 @@ HANDLED: list[tuple[str, dict[str, Any], list[Any]]] = [
 
 @pytest.mark.on_asyncio
 async def test_functions_take_values_and_return_what_becomes_a_result(
-    snapshot: SnapshotAssertion,
+    snapshot: SnapshotAssertion, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows: list[str] = []
     for method, params, functions in HANDLED:
@@ -366,7 +370,7 @@ async def test_functions_take_values_and_return_what_becomes_a_result(
                 answer = await end.ask(method, params)
             result = line(answer.get("result", answer.get("error")))
             rows.append(f"{method} {line(params)} -> {result}")
-    assert rows == snapshot
+    assert [*rows, *caplog.messages] == snapshot
 
 
 @pytest.mark.on_asyncio

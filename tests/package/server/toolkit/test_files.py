@@ -102,40 +102,35 @@ def nested(levels: int) -> Any:
 
 
 MIME_TYPES = ("", "wav", "image/", "/png", "image/p ng", "i mage/png", "image/png; a=b c", "a/b")
+call: Any = partial  # also with arguments of other types
 CONTENT: list[partial[Any]] = [
-    *(partial(Image, b"x", each) for each in MIME_TYPES),
-    *(partial(Image, path=name) for name in ("dot.png", "a b.txt", PurePosixPath("dot.png"))),
-    *(partial(Image), partial(Image, path="a b.txt", mime_type="image/x")),
-    *(partial(Audio, b"x", "audio/a"), partial(Image, b"png", "image/png", path="dot.png")),
-    *(partial(Image, b"a", format=each) for each in ("JPG", ".png", "unheard")),
-    *(partial(Audio, b"a", format="mp3"), partial(Image, b"a", "image/png", format="png")),
-    *(partial(Image, each, "image/png") for each in ("dot.png", PurePosixPath("dot.png"), 3, None)),
-    *(partial(File, path=name) for name in ("a b.txt", "x.bin", PurePosixPath("x.bin"))),
-    *(partial(File, path="x.bin", name=name) for name in ("y.bin", "", "e/f.txt")),
-    *(partial(File, data=b"a", mime_type=each) for each in (*MIME_TYPES[:2], "a/b; json", "a/xml")),
-    *(partial(File, data=b"a", name=each) for each in ("a.pict", "b.json", "c")),
-    *(partial(File, data=data, mime_type="text/csv") for data in (b"\xff", b"", "text", None)),
-    *(partial(File, data=b"{}", format="JSON"), partial(File, data=b"", mime_type="a/toml;b")),
-    *(partial(File), partial(File, data=b"", path="dot.png")),
-    partial(File, data=b"a", mime_type="a/b", format="b"),
-    *(partial(Annotations, priority=each) for each in (-0.01, 0, 1, 1.01)),
-    *(partial(Message, role, "x") for role in ("user", "assistant", "system")),
+    *(call(Image, b"x", each) for each in MIME_TYPES),
+    *(call(Image, path=name) for name in ("dot.png", "a b.txt", PurePosixPath("dot.png"))),
+    *(call(Image), call(Image, path="a b.txt", mime_type="image/x")),
+    *(call(Audio, b"x", "audio/a"), call(Image, b"png", "image/png", path="dot.png")),
+    *(call(Image, b"a", format=each) for each in ("JPG", ".png", "unheard")),
+    *(call(Audio, b"a", format="mp3"), call(Image, b"a", "image/png", format="png")),
+    *(call(Image, each, "image/png") for each in ("dot.png", PurePosixPath("dot.png"), 3, None)),
+    *(call(File, path=name) for name in ("a b.txt", "x.bin", PurePosixPath("x.bin"))),
+    *(call(File, path="x.bin", name=name) for name in ("y.bin", "", "e/f.txt")),
+    *(call(File, data=b"a", mime_type=each) for each in (*MIME_TYPES[:2], "a/b; json", "a/xml")),
+    *(call(File, data=b"a", name=each) for each in ("a.pict", "b.json", "c")),
+    *(call(File, data=data, mime_type="text/csv") for data in (b"\xff", b"", "text", None)),
+    *(call(File, data=b"{}", format="JSON"), call(File, data=b"", mime_type="a/toml;b")),
+    *(call(File), call(File, data=b"", path="dot.png")),
+    call(File, data=b"a", mime_type="a/b", format="b"),
+    *(call(Annotations, priority=each) for each in (-0.01, 0, 1, 1.01)),
+    *(call(Message, role, "x") for role in ("user", "assistant", "system")),
     *(
-        partial(Contents, **each)
+        call(Contents, **each)
         for each in ({}, {"text": ""}, {"blob": b""}, {"text": "", "blob": b""})
     ),
-    *(partial(EmbeddedResource, Contents(uri, text="x")) for uri in ("", "x://a")),
-    *(partial(ToolResult, **{name: 1}) for name in ("structured", "structured_content")),
-    *(partial(tool_with, annotations=each) for each in ({"b": 1, "a": 1}, 5, {"title": 5}, {})),
-    *(
-        partial(tool_with, icons=[each])
-        for each in ({}, {"src": "a", "mimeType": "b"}, Icon(src="a"))
-    ),
-    *(
-        partial(tool_with, meta={"a": [1, each]})
-        for each in (object, {"b\n": object}, {1: {2: 3j}})
-    ),
-    *(partial(tool_with, meta={"a": nested(levels)}) for levels in (18, 19)),
+    *(call(EmbeddedResource, Contents(uri, text="x")) for uri in ("", "x://a")),
+    *(call(ToolResult, **{name: 1}) for name in ("structured", "structured_content")),
+    *(call(tool_with, annotations=each) for each in ({"b": 1, "a": 1}, 5, {"title": 5}, {})),
+    *(call(tool_with, icons=[each]) for each in ({}, {"src": "a", "mimeType": "b"}, Icon(src="a"))),
+    *(call(tool_with, meta={"a": [1, each]}) for each in (object, {"b\n": object}, {1: {2: 3j}})),
+    *(call(tool_with, meta={"a": nested(levels)}) for levels in (18, 19)),
 ]
 
 
