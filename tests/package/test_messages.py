@@ -99,7 +99,8 @@ LINES: list[Any] = [
     *({**PING, "params": value} for value in VALUES),
     *(CALL, {**CALL, "id": "a", "params": {"name": 1, "_meta": META}}, line(method="tools/call")),
     line(method="notifications/progress"),
-    *(line(method="notifications/progress", params=each) for each in ({}, 5)),
+    line(method="notifications/progress", params={}),
+    line(method="notifications/progress", params=5),
     line(method="acme/a", params={"a": 1}),
 ]
 """Messages, most of which are invalid."""
