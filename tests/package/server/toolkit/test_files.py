@@ -81,8 +81,9 @@ async def test_audio_and_files_are_read_from_paths(folder: Path) -> None:
     audio = Audio(path=folder / "hum.wav", mime_type="audio/wav")
     text, binary = File(path=folder / "a b.txt"), File(path=folder / "x.bin", name="y.bin")
     made = File(data=b"{}", mime_type="application/json", name="made.json")
-    values = [audio, text, binary, made]
-    sound, *files = await returned_content(ALL[-1], values, list[Audio | File])
+    values = [Image(b"", "image/png"), audio, text, binary, made]
+    empty, sound, *files = await returned_content(ALL[-1], values, list[Image | Audio | File])
+    assert empty == {**PNG, "data": ""}
     assert sound == {"type": "audio", "data": "d2F2", "mimeType": "audio/wav"}
     assert [file["resource"] for file in files] == [
         {"uri": "file:///a%20b.txt", "text": "\u00e9", "mimeType": "text/plain"},
