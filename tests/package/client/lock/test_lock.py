@@ -15,9 +15,11 @@ from typing import Any
 
 import anyio
 import pytest
+from filelock import FileLock
 from msgspec import Raw
 from syrupy.assertion import SnapshotAssertion
 
+from kit.limits import SetLimit
 from kit.live import open_and_close
 from kit.stdio_process import PATHS, SERVER
 from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles
@@ -619,6 +621,18 @@ def test_two_processes_that_write_lose_nothing(path: Path) -> None:
     assert [each.wait(60) for each in writers] == [0, 0]
     assert len(lock_file.read_lock(path)) == 40
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_lock_that_another_process_holds_is_an_error(path: Path, set_limit: SetLimit) -> None:
+    set_limit("pkg.client.lock.lock_file.WRITE_SECONDS", 0.01)
+    held = "another process writes it for more than 0.01 s"
+    guard = FileLock(path.with_name(f".{path.name}.guard"))
+    with guard, pytest.raises(LockFileError, match=held):
+        lock_file.update_lock(path, lambda servers: servers)
+    (path.parent / "file").touch()
+    with pytest.raises(LockFileError, match="lock: can't be written: "):
+        lock_file.update_lock(path.parent / "file" / "lock", lambda servers: servers)
+    assert not path.exists()
 
 
 def test_surfaces_of_several_revisions_are_read_as_written(
