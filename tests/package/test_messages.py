@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from kit.rules import module_of
 from kit.wire import every
-from mcpgen_runtime import DecodeError, ErrorResponse, MessageError, Notification, Request, Response
+from mcpgen_runtime import DecodeError, MessageError, Notification, Request, Response
 
 BATCHING, LATEST = "2025-03-26", "2026-07-28"
 META = {
@@ -58,20 +58,6 @@ def test_a_result_has_the_type_of_the_method_that_was_called(revision: str) -> N
         assert isinstance(message.result, methods.models.CallToolResult)
     assert read(revision, response) == Response("a", response["result"])
     assert read(revision, response, {"b": methods.CALL_TOOL}).result == response["result"]
-
-
-@every
-@pytest.mark.parametrize("identifier", [7, None])
-def test_an_error_response_has_code_message_and_data(revision: str, identifier: int | None) -> None:
-    error = {"code": -32601, "message": "no such method", "data": [1]}
-    message = read(revision, line(id=identifier, error=error))
-    assert message == ErrorResponse(identifier, -32601, "no such method", [1])
-
-
-@every
-def test_params_of_a_method_that_the_revision_lacks_stay_json(revision: str) -> None:
-    message = read(revision, line(id=1, method="acme/paint", params={"colour": "red"}))
-    assert message == Request(1, "acme/paint", {"colour": "red"})
 
 
 @every

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -569,12 +570,6 @@ async def test_a_file_that_is_no_lock_stays_as_it_is(path: Path) -> None:
     assert path.read_bytes() == WRONG[0]
 
 
-async def test_an_item_that_was_changed_by_hand_is_an_error(recorded: Path) -> None:
-    recorded.write_text(recorded.read_text().replace("Orders an item.", "Orders a thing."))
-    with pytest.raises(LockFileError, match="/servers/shop/tools/order: was changed by hand"):
-        await open_and_close(locked(recorded, ListingServer()))
-
-
 async def test_no_file_is_an_error(path: Path) -> None:
     with pytest.raises(LockFileError, match="mcpgen contract accept writes it"):
         await open_and_close(locked(path, ListingServer()))
@@ -623,7 +618,7 @@ def test_two_processes_that_write_lose_nothing(path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_a_lock_that_another_process_holds_is_an_error(path: Path, set_limit: SetLimit) -> None:
+def test_a_lock_that_can_not_be_written_is_an_error(path: Path, set_limit: SetLimit) -> None:
     set_limit("pkg.client.lock.lock_file.WRITE_SECONDS", 0.01)
     held = "another process writes it for more than 0.01 s"
     guard = FileLock(path.with_name(f".{path.name}.guard"))
@@ -632,6 +627,10 @@ def test_a_lock_that_another_process_holds_is_an_error(path: Path, set_limit: Se
     (path.parent / "file").touch()
     with pytest.raises(LockFileError, match="lock: can't be written: "):
         lock_file.update_lock(path.parent / "file" / "lock", lambda servers: servers)
+    deep = reduce(lambda inner, _: {"a": inner}, range(5000), dict[str, Any]())
+    surface = lock_file.Surface({"tools": {"b": deep}})
+    with pytest.raises(LockFileError, match="an item is nested too deeply to be recorded"):
+        lock_file.update_lock(path, lambda servers: {"a": {"r": surface}})
     assert not path.exists()
 
 

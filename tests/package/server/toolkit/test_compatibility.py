@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -223,16 +224,7 @@ async def test_prompts_and_resources_have_whole_docstrings(dialect: Any) -> None
         Server("a", compatibility="mcp-9")  # type: ignore[arg-type]  # the mistake
 
 
-DOCSTRINGS = (
-    "Text.\n\nMore.\n\nArgs:\n    a: One,\n       and more.\n    b (int): 2.\n\nReturns:\n    3.\n",
-    "Args:\n  *a: One: two.\n\n    Deep. \n     Five.\n      Deeper.\n  b\n\n\nAfter.\nStill.\n",
-    "Text.\n\nReturns:\n    Nothing.\n\nMore.",
-    "Text.\n\nOwn: x\n    Kept.\n\nNote:\nno section.\n\n```\nArgs:\n    a: Code.\n```\nEnd.",
-    "Text.\n\nParameters\n----------\na : int\n    First.\n",
-    "Text.\n\n:param a: First.\n:returns: Nothing.\n",
-    "Parameters: all\n    a: First.\n",
-    "",
-)
+DOCSTRINGS = json.loads(Path(__file__).with_name("docstrings.json").read_text("utf-8"))
 
 
 @each_dialect
@@ -245,7 +237,7 @@ async def test_parts_of_a_docstring_go_where_they_belong(
 
         def f(a: int, b: int = 0) -> None: ...
 
-        f.__doc__ = text or None
+        f.__doc__ = text
         server.add_tool(f, f"f{number}")
     async with connect(server, revision=LATEST) as client:
         tools = await client.list_tools()
