@@ -619,19 +619,24 @@ def test_two_processes_that_write_lose_nothing(path: Path) -> None:
 
 
 def test_a_lock_that_can_not_be_written_is_an_error(path: Path, set_limit: SetLimit) -> None:
+    def occupy(servers: lock_file.Servers) -> lock_file.Servers:
+        path.mkdir()
+        return servers
+
     set_limit("pkg.client.lock.lock_file.WRITE_SECONDS", 0.01)
     held = "another process writes it for more than 0.01 s"
     guard = FileLock(path.with_name(f".{path.name}.guard"))
     with guard, pytest.raises(LockFileError, match=held):
         lock_file.update_lock(path, lambda servers: servers)
-    (path.parent / "file").touch()
-    with pytest.raises(LockFileError, match="lock: can't be written: "):
-        lock_file.update_lock(path.parent / "file" / "lock", lambda servers: servers)
     deep = reduce(lambda inner, _: {"a": inner}, range(5000), dict[str, Any]())
     surface = lock_file.Surface({"tools": {"b": deep}})
     with pytest.raises(LockFileError, match="an item is nested too deeply to be recorded"):
         lock_file.update_lock(path, lambda servers: {"a": {"r": surface}})
     assert not path.exists()
+    with pytest.raises(LockFileError, match=r"\.json: can't be written: "):
+        lock_file.update_lock(path, occupy)
+    left = {each.name for each in path.parent.iterdir()} - {f".{path.name}.guard"}
+    assert left == {path.name}  # the folder that another program has made meanwhile
 
 
 def test_surfaces_of_several_revisions_are_read_as_written(
