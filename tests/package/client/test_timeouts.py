@@ -213,10 +213,9 @@ def test_an_error_of_opening_names_the_target_without_secrets(snapshot: Snapshot
         Path("shop.py"),
         Server("shop"),
     ]
-    errors = (RequestTimeoutError("opening", 1.0), ConnectionClosedError("the process has ended"))
     assert [
         str(explain_error(error, target, 3.0, more))
-        for error in errors
+        for error in (RequestTimeoutError("opening", 1.0), ConnectionClosedError("it has ended"))
         for target in targets
         for more in ("", "set opening=")
     ] == snapshot

@@ -670,9 +670,7 @@ def test_the_places_of_changes_are_sorted_and_at_most_twenty(snapshot: SnapshotA
     assert [" ".join(each)[:200] for each in places] == snapshot
 
 
-@pytest.mark.parametrize(
-    ("more", "place"), [(0, "/inputSchema/description"), (2, "/inputSchema")], ids=str
-)
+@pytest.mark.parametrize(("more", "place"), [(0, "/inputSchema/description"), (2, "/inputSchema")])
 def test_large_items_are_compared_as_a_whole(more: int, place: str) -> None:
     around = len(json.dumps({"inputSchema": {"description": ""}})) + len('{"description": ""}')
     left = 4 * 1024 * 1024 + more - 2 * around  # characters of both texts, at two levels
