@@ -331,10 +331,8 @@ async def test_a_comparison_that_fails_is_logged_and_made_before_the_next_call(
         await change(SHOP)
         server.refused = ()
         assert not (await client.call_tool("order")).is_error
-    failures = [each for each in caplog.messages if "not compared" in each]
-    assert [each.partition("lock: ")[2] for each in failures] == [
-        *("on_change failed", "tools/list: there is none (code -32601)")
-    ]
+    failures = [each.partition("lock: ")[2] for each in caplog.messages if "not compared" in each]
+    assert failures == ["on_change failed", "tools/list: there is none (code -32601)"]
 
 
 async def test_an_acceptance_takes_effect_in_an_open_session(recorded: Path) -> None:
@@ -345,6 +343,7 @@ async def test_an_acceptance_takes_effect_in_an_open_session(recorded: Path) -> 
         other = recorded.with_name("other.json")
         await record(other, RUG_PULL)
         other.replace(recorded)
+        assert len(await client.list_tools()) == 2
         assert not (await client.call_tool("order")).is_error
         recorded.unlink()
         with pytest.raises(LockFileError, match="expected the file of a lock, got none"):
