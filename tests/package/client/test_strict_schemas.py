@@ -133,7 +133,9 @@ def test_optional_members_are_reduced_so(snapshot: SnapshotAssertion) -> None:
     assert [reduce_schema(GEMINI, arguments(schema)) for schema in kinds] == snapshot
 
 
-@pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"properties": {}}])
+@pytest.mark.parametrize(
+    "schema", [{}, {"type": "array"}, {"properties": {}}, {"type": "object", "$ref": "#"}]
+)
 def test_arguments_are_an_object(schema: dict[str, Any]) -> None:
     assert reduce_schema(OPENAI, schema) == "not strict: /: not an object"
 
