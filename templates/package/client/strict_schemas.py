@@ -121,6 +121,8 @@ class Reduction:
         self._references.update(definitions_of(schema))
         try:
             result = self._schema({"properties": {}, **schema}, "", 1)
+            if "$ref" in result:  # the root may refer to itself
+                raise NotStrictError("/: not an object")
             for place in ("$defs", "definitions"):
                 definitions = schema.get(place)
                 if is_object(definitions):

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import inspect
 import sys
 import types
 import typing
@@ -260,9 +259,12 @@ def _type_for_msgspec(annotation: Any) -> Any:
     if origin in (Union, types.UnionType):
         return _union([_type_for_msgspec(each) for each in arguments], annotation)
     # Within a generic class of the user, msgspec itself resolves the type arguments.
-    is_generic_class = hasattr(origin, "__orig_bases__") or hasattr(origin, "__dataclass_fields__")
+    is_generic_class = hasattr(origin, "__orig_bases__")
     if arguments and origin is not Literal and not is_generic_class:
-        read = tuple(each if each is ... else _type_for_msgspec(each) for each in arguments)
+        # Callable has a list of types.
+        read = tuple(
+            each if isinstance(each, list) else _type_for_msgspec(each) for each in arguments
+        )
         if read == arguments:
             return annotation
         copy_with: Any = getattr(annotation, "copy_with", None)
@@ -278,7 +280,7 @@ def _union(members: Sequence[Any], annotation: Any) -> Any:
     """A union for msgspec; members without a tag are tried in the order of their fit."""
     union: Any = Union[tuple(members)]  # noqa: UP007 - the members are known at run time only
     try:
-        msgspec.json.Decoder(union, dec_hook=HOOKS[True])
+        msgspec.json.Decoder(union)
     except TypeError:
         objects = [each for each in members if has_fields(each)]
         rest = [each for each in members if not has_fields(each)]
@@ -460,7 +462,7 @@ class TypeParts:
             self.choices.append([each.value for each in kind])
         elif is_pydantic_class(kind):
             self.pydantic = True
-        elif has_fields(kind) or (tuple in kind.__mro__ and hasattr(kind, "_fields")):
+        elif has_fields(kind) or hasattr(kind, "_fields"):  # as a NamedTuple has
             if issubclass(kind, msgspec.Struct) or hasattr(kind, "__attrs_attrs__"):
                 self.of_msgspec.append(kind)
             self._add_fields(kind)
@@ -489,7 +491,7 @@ def _is_pydantic_constraint(note: Any) -> bool:
     """Whether a note of an annotation is a constraint that pydantic checks."""
     if "pydantic" not in sys.modules:
         return False
-    package = (note if isinstance(note, type) else type(note)).__module__.partition(".")[0]
+    package = str(getattr(note, "__module__", "")).partition(".")[0]
     if package in ("pydantic", "pydantic_core", "annotated_types"):
         return True
     return hasattr(note, "__get_pydantic_core_schema__")
@@ -599,8 +601,6 @@ def _finish(node: Any, parts: TypeParts, definitions: Mapping[str, Any]) -> None
     for kind, hints in parts.classes.items():
         if node.get("title") == kind.__name__ and "properties" in node:
             _add_formats(node["properties"], hints)
-            if "description" in node:
-                node["description"] = inspect.cleandoc(node["description"])
     discriminator: Any = node.get("discriminator")
     if is_object(discriminator) and "propertyName" in discriminator:
         # Without its mapping of tags to definitions: a listed schema may have no definitions.
@@ -621,10 +621,12 @@ def _require(node: Schema, tag: str, definitions: Mapping[str, Any]) -> None:
 
 def _finish_choices(node: Schema, orders: Sequence[Sequence[Any]]) -> None:
     values = node["enum"]
-    for order in orders:
-        if len(order) == len(values) and all(value in order for value in values):
-            node["enum"] = list(order)
-            break
+    fitting = (
+        order
+        for order in orders
+        if len(order) == len(values) and all(map(order.__contains__, values))
+    )
+    node["enum"] = list(next(fitting, values))
     kinds = {"string" if isinstance(each, str) else type(each).__name__ for each in values}
     if kinds in ({"string"}, {"int"}):
         node.setdefault("type", "string" if kinds == {"string"} else "integer")

@@ -85,8 +85,11 @@ async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(starts: Pa
 
 
 @both_lifecycles
-async def test_subscriptions_and_the_log_level_are_restored(starts: Path, revision: str) -> None:
-    logged = list[str]()
+async def test_subscriptions_and_the_log_level_are_restored(
+    starts: Path, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged, trace = list[str](), starts.with_name("trace.jsonl")
+    monkeypatch.setenv("MCP_TRACE", str(trace))
     timeouts = Timeouts(restore=10)
     async with connect_restarting(starts, revision, timeouts=timeouts) as client:
         client.on_log(lambda message: logged.append(message.level), level="error")
@@ -98,6 +101,8 @@ async def test_subscriptions_and_the_log_level_are_restored(starts: Path, revisi
                 await client.call_tool("crash")
             with anyio.fail_after(20):
                 assert await anext(changes) == ListeningAgain()
+                subscribed = trace.read_text("utf-8").count('"resources/subscribe"')
+                assert subscribed == (2 if revision in HANDSHAKE else 0)
                 await client.call_tool("touch")
                 assert await anext(changes) == ResourceUpdated("memo://one")
     assert logged == ["error"]

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,7 +133,9 @@ def test_optional_members_are_reduced_so(snapshot: SnapshotAssertion) -> None:
     assert [reduce_schema(GEMINI, arguments(schema)) for schema in kinds] == snapshot
 
 
-@pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"properties": {}}])
+@pytest.mark.parametrize(
+    "schema", [{}, {"type": "array"}, {"properties": {}}, {"type": "object", "$ref": "#"}]
+)
 def test_arguments_are_an_object(schema: dict[str, Any]) -> None:
     assert reduce_schema(OPENAI, schema) == "not strict: /: not an object"
 
@@ -288,32 +291,17 @@ async def test_an_api_without_a_pattern_gets_all_names(api: ModelApi) -> None:
     assert not tools.notes
 
 
-def test_references_and_rules_follow_the_names() -> None:
-    schema = {
-        "properties": {"a b": {"type": "string"}, "c": {"$ref": "#/properties/a b"}},
-        "$defs": {"a b": {}},
-        "dependentSchemas": {"a b": {"required": ["a b"]}},
-        "dependencies": {"a b": ["c"], "c": {"properties": {"d e": {}}}},
-        "dependentRequired": {"c": ["a b", 1]},
-        "if": {"$ref": "#/$defs/a b"},
-        "then": {"properties": {"f g": {"const": {"a b": 1}, "examples": [{"a b": 1}]}}},
-    }
-    keys = PropertyKeys(schema, PATTERNS["gemini"])
-    assert keys.schema == {
-        "properties": {
-            "a_b": {"title": "a b", "type": "string"},
-            "c": {"$ref": "#/properties/a_b"},
-        },
-        "$defs": {"a b": {}},
-        "dependentSchemas": {"a_b": {"required": ["a_b"]}},
-        "dependencies": {"a_b": ["c"], "c": {"properties": {"d_e": {"title": "d e"}}}},
-        "dependentRequired": {"c": ["a_b", 1]},
-        "if": {"$ref": "#/$defs/a b"},
-        "then": {
-            "properties": {"f_g": {"title": "f g", "const": {"a b": 1}, "examples": [{"a_b": 1}]}}
-        },
-    }
-    assert keys.restore({"a_b": 1, "f_g": 2, "other": 3}) == {"a b": 1, "f g": 2, "other": 3}
+@pytest.mark.parametrize("api", [*PATTERNS, None])
+def test_references_and_rules_follow_the_names(
+    api: str | None, snapshot: SnapshotAssertion
+) -> None:
+    rows: list[str] = []
+    for row in json.loads(Path(__file__).with_name("named_properties.json").read_text("utf-8")):
+        keys = PropertyKeys(row["schema"], PATTERNS[api] if api else None)
+        restored = json.dumps(keys.restore(row["arguments"]))
+        rows += [json.dumps(keys.schema), *keys.notes, f"  {restored}"]
+        assert (keys.schema is row["schema"]) == (not keys.notes)
+    assert rows == snapshot
 
 
 def test_a_schema_that_is_too_deep_keeps_its_names_with_a_note() -> None:

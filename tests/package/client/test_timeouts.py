@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 import trio.testing
+from syrupy.assertion import SnapshotAssertion
 
 from kit.ends import asking_ends, end_of
 from kit.live import TEXT, FakeServer, expect_refusal, text_of
 from kit.simulation import ASYNCIO
 from kit.wire import HANDSHAKE, PER_REQUEST, encode_message, every, sent_request
-from mcpgen_runtime import RequestTimeoutError, RevisionError, Timeouts, connect
+from mcpgen_runtime import (
+    ConnectionClosedError,
+    RequestTimeoutError,
+    RevisionError,
+    Server,
+    Timeouts,
+    connect,
+)
 from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.client.opening import explain_error
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import CancelRequest, SendRequest
 
@@ -193,3 +203,19 @@ async def test_a_late_probe_answer_counts_until_the_handshake_is_over(
             assert client.revision == (revision if first else HANDSHAKE[-1])
     confirmed = [said["method"] for said in server.opening].count("notifications/initialized")
     assert confirmed == (0 if first else 1)
+
+
+def test_an_error_of_opening_names_the_target_without_secrets(snapshot: SnapshotAssertion) -> None:
+    url = "https://me:secret@shop.example:8000/mcp?key=secret#end"
+    targets: list[Any] = [
+        url,
+        ["npx", "shop", "--token", "secret"],
+        Path("shop.py"),
+        Server("shop"),
+    ]
+    assert [
+        str(explain_error(error, target, 3.0, more))
+        for error in (RequestTimeoutError("opening", 1.0), ConnectionClosedError("it has ended"))
+        for target in targets
+        for more in ("", "set opening=")
+    ] == snapshot

@@ -13,7 +13,7 @@ content. A function that is registered here for a request takes the place of the
 | `prompts/get` | the name and the arguments | the result |
 | `resources/read` | the URI | text, bytes, contents, or a list of these |
 | `completion/complete` | reference, argument, context | the completion, or `None` |
-| `logging/setLevel` | the level | nothing |
+| `logging/setLevel` | nothing: it is not called, since the server applies the level itself | |
 | `resources/subscribe` and `unsubscribe` | the URI | nothing |
 
 An exception of `tools/call` is a result with the text of the exception, as in that SDK. Arguments
@@ -91,7 +91,7 @@ class FunctionHandlers:
             MissingExtraError: `jsonschema` is not installed, which validates arguments.
             ValueError: Functions of this request are unknown here, or it has one already.
         """
-        known = ("tools/call", *_HANDLERS)
+        known = ("tools/call", *_HANDLERS, "logging/setLevel")
         if method not in known:
             raise ValueError(f"expected one of {', '.join(known)}, got {method!r}")
         if method in self._functions:
@@ -348,11 +348,6 @@ async def _complete(function: Callable[..., Awaitable[Any]], params: Any) -> Any
     return {"completion": {"values": []} if value is None else value}
 
 
-async def _set_level(function: Callable[..., Awaitable[Any]], params: Any) -> Any:
-    await function(params.level)
-    return {}
-
-
 async def _use_uri(function: Callable[..., Awaitable[Any]], params: Any) -> Any:
     await function(params.uri)
     return {}
@@ -368,5 +363,4 @@ _HANDLERS: Mapping[str, Handler] = {
     "resources/subscribe": _use_uri,
     "resources/unsubscribe": _use_uri,
     "completion/complete": _complete,
-    "logging/setLevel": _set_level,
 }

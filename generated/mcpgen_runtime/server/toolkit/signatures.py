@@ -150,9 +150,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
         """
         try:
             return _asdict(
-                _convert_strictly(
-                    arguments, self.struct, strict=True, str_keys=True, dec_hook=_STRICT_HOOK
-                )
+                _convert_strictly(arguments, self.struct, str_keys=True, dec_hook=_STRICT_HOOK)
             )
         except (msgspec.ValidationError, RecursionError):
             pass
@@ -403,7 +401,7 @@ def field_default(annotation: Any, default: Any) -> tuple[Any, Any, Callable[[],
 
 def _is_field_info(value: Any) -> bool:
     kind: Any = value.__class__
-    return bool(kind.__name__ == "FieldInfo" and kind.__module__ == "pydantic.fields")
+    return (kind.__module__, kind.__name__) == ("pydantic.fields", "FieldInfo")
 
 
 def _accepts_none(annotation: Any) -> bool:

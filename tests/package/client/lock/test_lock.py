@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from filelock import FileLock
 from msgspec import Raw
+from syrupy.assertion import SnapshotAssertion
 
+from kit.limits import SetLimit
 from kit.live import open_and_close
 from kit.stdio_process import PATHS, SERVER
 from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles
@@ -23,6 +29,7 @@ from mcpgen_runtime import (
     LockDifference,
     LockFileError,
     LockMismatchError,
+    RemoteError,
     Server,
     connect,
 )
@@ -271,6 +278,61 @@ async def test_a_cached_list_has_admitted_items_alone(path: Path) -> None:
         assert server.methods.count("tools/list") == 1
         with pytest.raises(LockMismatchError):
             await client.call_tool("order")
+        assert [each.change for each in client.lock_differences] == ["changed"]
+
+
+class PartialServer(ListingServer):
+    """A server that refuses the requests of some lists."""
+
+    refused: Collection[str] = ("resources/templates/list",)
+
+    async def _answer(self, request: Mapping[str, Any]) -> None:
+        if request["method"] in self.refused:
+            error = {"code": -32601, "message": "there is none"}
+            await self.say({"jsonrpc": "2.0", "id": request["id"], "error": error})
+        else:
+            await super()._answer(request)
+
+
+async def test_lists_that_a_server_lacks_are_recorded_as_empty(path: Path) -> None:
+    server = PartialServer()
+    server.capabilities = {"tools": {}, "resources": {}}
+    record_it: Any = {"on_new_server": "record"}
+    async with locked(path, server, **record_it):
+        assert "prompts/list" not in server.methods
+    (surface,) = lock_file.read_lock(path)["shop"].values()
+    recorded = {kind: sorted(items) for kind, items in surface.entries.items() if items}
+    assert recorded == {"tools": ["count", "order"], "resources": ["shop://terms"]}
+    assert surface.entries.keys() == lock_file.KINDS.keys()
+    path.unlink()
+    server = PartialServer()
+    server.refused = ("tools/list",)
+    with pytest.raises(RemoteError, match="there is none"):
+        await open_and_close(locked(path, server, **record_it))
+    assert not path.exists()
+
+
+async def test_a_comparison_that_fails_is_logged_and_made_before_the_next_call(
+    recorded: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def change(lists: Mapping[str, Any]) -> None:
+        server.lists = {**lists}
+        await server.notify("notifications/tools/list_changed", {})
+        await anyio.wait_all_tasks_blocked()
+
+    async def ask(difference: LockDifference) -> bool:
+        raise RuntimeError("the terminal is gone")
+
+    server = PartialServer()
+    async with locked(recorded, server, on_change=ask) as client:
+        await client.call_tool("order")
+        await change(RUG_PULL)
+        server.refused = ("tools/list",)
+        await change(SHOP)
+        server.refused = ()
+        assert not (await client.call_tool("order")).is_error
+    failures = [each.partition("lock: ")[2] for each in caplog.messages if "not compared" in each]
+    assert failures == ["on_change failed", "tools/list: there is none (code -32601)"]
 
 
 async def test_an_acceptance_takes_effect_in_an_open_session(recorded: Path) -> None:
@@ -281,6 +343,7 @@ async def test_an_acceptance_takes_effect_in_an_open_session(recorded: Path) -> 
         other = recorded.with_name("other.json")
         await record(other, RUG_PULL)
         other.replace(recorded)
+        assert len(await client.list_tools()) == 2
         assert not (await client.call_tool("order")).is_error
         recorded.unlink()
         with pytest.raises(LockFileError, match="expected the file of a lock, got none"):
@@ -404,149 +467,36 @@ async def test_names_of_arguments_are_not_in_the_text_of_an_error(recorded: Path
         assert (difference.new, difference.pointers) == (None, ("/inputSchema/properties",))
 
 
-def nested_schema(levels: int) -> dict[str, Any]:
-    """A schema of objects in objects."""
-    schema: dict[str, Any] = {"type": "object"}
-    for _ in range(levels):
-        schema = {"type": "object", "properties": {"a": schema}}
-    return schema
+MUTATIONS = json.loads(Path(__file__).with_name("mutations.json").read_text("utf-8"))
+"""Mutations of the lists of the shop: the place, and the value there, if it is not removed.
+
+Those that are caught have the difference that a client reports, the others a reason.
+"""
+CAUGHT = {
+    **MUTATIONS["caught"],
+    "a long description": {
+        **MUTATIONS["caught"]["a description"],
+        "value": f"Orders an item.{' ' * 20_000}{EVIL}",
+    },
+}
+OUT_OF_REACH = MUTATIONS["out of reach"]
 
 
-ORDER, ADVISE, TERMS, TEMPLATE = (
-    "tool order",
-    "prompt advise",
-    "resource shop://terms",
-    "resource template shop://items/{item}",
-)
-CHANGED: Mapping[str, Mapping[str, tuple[str, object]]] = {
-    ORDER: {
-        "a description": ("tools/0/description", EVIL),
-        "no description": ("tools/0/description", ...),
-        "a space": ("tools/0/description", "Orders an item. "),
-        "invisible characters": ("tools/0/description", "Orders an item.\U000e0072\U000e006d"),
-        "a letter of another alphabet": ("tools/0/description", "Orders \u0430n item."),
-        "a long description": ("tools/0/description", f"Orders an item.{' ' * 20_000}{EVIL}"),
-        "a title": ("tools/0/title", "Order now"),
-        "the text of an argument": (f"{IN}/properties/item/description", EVIL),
-        "the title of an argument": (f"{IN}/properties/item/title", EVIL),
-        "one argument more": (f"{IN}/properties/note", {"description": EVIL}),
-        "one argument less": (f"{IN}/properties/size", ...),
-        "a required argument": (f"{IN}/required/+", "size"),
-        "an optional argument": (f"{IN}/required", ["item"]),
-        "the type of an argument": (f"{IN}/properties/count/type", "string"),
-        "a bound": (f"{IN}/properties/count/minimum", 0),
-        "an allowed value": (f"{IN}/properties/size/enum/+", EVIL),
-        "a default": (f"{IN}/properties/count/default", 100),
-        "a number for a boolean": (f"{IN}/properties/gift/default", 1),
-        "an example": (f"{IN}/properties/item/examples", [EVIL]),
-        "a definition": (f"{IN}/$defs/address/description", EVIL),
-        "further arguments": (f"{IN}/additionalProperties", {"description": EVIL}),
-        "a keyword of nobody": (f"{IN}/x-note", EVIL),
-        "a comment": (f"{IN}/$comment", EVIL),
-        "the text of a result": ("tools/0/outputSchema/properties/price/description", EVIL),
-        "no schema of results": ("tools/0/outputSchema", ...),
-        "a tool that writes": ("tools/0/annotations/readOnlyHint", False),
-        "a hint more": ("tools/0/annotations/destructiveHint", False),
-        "a title in annotations": ("tools/0/annotations/title", "Read"),
-        "no annotations": ("tools/0/annotations", ...),
-        "an icon": ("tools/0/icons/0/src", "https://evil.example/x.png"),
-        "a task": ("tools/0/execution/taskSupport", "required"),
-        "a user interface": ("tools/0/_meta/ui", {"resourceUri": "ui://evil"}),
-    },
-    "tool count": {"a schema of results": ("tools/1/outputSchema", {"type": "object"})},
-    ADVISE: {
-        "a prompt's description": ("prompts/0/description", EVIL),
-        "a prompt's title": ("prompts/0/title", EVIL),
-        "a prompt's argument": ("prompts/0/arguments/0/description", EVIL),
-        "a prompt's optional argument": ("prompts/0/arguments/0/required", ...),
-        "a prompt's further argument": ("prompts/0/arguments/+", {"name": "key"}),
-    },
-    TERMS: {
-        "a resource's description": ("resources/0/description", EVIL),
-        "a resource's name": ("resources/0/name", EVIL),
-        "a resource's title": ("resources/0/title", EVIL),
-        "a resource's type": ("resources/0/mimeType", "text/html"),
-        "a resource's priority": ("resources/0/annotations/priority", 1),
-    },
-    TEMPLATE: {"a template's description": ("resourceTemplates/0/description", EVIL)},
-}
-"""Mutations of the shop by item: path and value, and the path is what a client reports."""
-NEW_RESOURCE = {"uri": "shop://key", "name": "key"}
-CAUGHT: Mapping[str, tuple[str, object, tuple[str, str, str]]] = {
-    **{
-        name: (path, value, (item, "changed", "/" + path.split("/", 2)[2].removesuffix("/+")))
-        for item, mutations in CHANGED.items()
-        for name, (path, value) in mutations.items()
-    },
-    "extra data": (
-        "tools/0/_meta",
-        {"example.com/level": 2},
-        (ORDER, "changed", "/_meta/example.com~1level"),
-    ),
-    "a schema that is nested deeply": (
-        f"{IN}/properties/item",
-        nested_schema(100),
-        (ORDER, "changed", "/inputSchema/properties/item/description"),
-    ),
-    "a resource's audience": (
-        "resources/0/annotations/audience",
-        ["assistant"],
-        (TERMS, "changed", "/annotations/audience/0"),
-    ),
-    "a tool more": ("tools/+", {"name": "pay", **PLAIN}, ("tool pay", "new", "")),
-    "a tool with a name of JavaScript": (
-        "tools/+",
-        {"name": "__proto__", **PLAIN},
-        ("tool __proto__", "new", ""),
-    ),
-    "a tool with a similar name": (
-        "tools/+",
-        {"name": "\u043erder", **PLAIN},
-        ("tool \u043erder", "new", ""),
-    ),
-    "a tool of another name": ("tools/1/name", "Count", ("tool Count", "new", "")),
-    "a tool less": ("tools/1", ..., ("tool count", "removed", "")),
-    "a tool twice": (
-        "tools/+",
-        {**SHOP["tools"][0], "description": EVIL},
-        (ORDER, "inconsistent", "/description"),
-    ),
-    "a prompt more": ("prompts/+", {"name": "leak"}, ("prompt leak", "new", "")),
-    "a prompt less": ("prompts/1", ..., ("prompt thank", "removed", "")),
-    "a resource more": ("resources/+", NEW_RESOURCE, ("resource shop://key", "new", "")),
-    "a template of another URI": (
-        "resourceTemplates/0/uriTemplate",
-        "file:///{item}",
-        ("resource template file:///{item}", "new", ""),
-    ),
-    "instructions": ("instructions", EVIL, ("instructions", "changed", "")),
-    "no instructions": ("instructions", "", ("instructions", "changed", "")),
-}
-"""All mutations by path and value, each with the difference that a client reports."""
-OUT_OF_REACH: Mapping[str, tuple[str, object, str]] = {
-    "the size of a resource": ("resources/0/size", 4, "describes the content"),
-    "the time of a change": (
-        "resources/0/annotations/lastModified",
-        "2026-01-01T00:00:00Z",
-        "describes the content",
-    ),
-    "a member of no revision": ("tools/0/note", EVIL, "typed items do not have it"),
-    "a float for an integer": (f"{IN}/properties/count/minimum", 1.0, "the same value"),
-    "an item that is listed twice alike": ("tools/+", SHOP["tools"][1], "the same item"),
-    "an order": ("tools", [*reversed(SHOP["tools"])], "order does not count"),
-}
-"""Mutations of the lists that are no difference, each with the reason."""
+def mutate(mutation: Mapping[str, Any]) -> dict[str, Any]:
+    """The lists of the shop with a mutation."""
+    return at(SHOP, mutation["place"], mutation.get("value", ...))
 
 
 def test_the_tables_have_as_many_mutations_as_the_page_says() -> None:
     assert (len(CAUGHT), len(OUT_OF_REACH)) == (59, 6)
 
 
-@pytest.mark.parametrize(("place", "value", "expected"), CAUGHT.values(), ids=CAUGHT)
+@pytest.mark.parametrize("mutation", CAUGHT.values(), ids=CAUGHT)
 async def test_a_mutation_is_reported_and_not_shown(
-    place: str, value: object, expected: tuple[str, str, str], recorded: Path
+    mutation: Mapping[str, Any], recorded: Path
 ) -> None:
-    server = ListingServer(at(SHOP, place, value), page=1)
+    server = ListingServer(mutate(mutation), page=1)
+    expected = tuple(mutation["expected"])
     async with locked(recorded, server) as client:
         shown = await list_all(client)
         assert expected in [seen(each) for each in client.lock_differences]
@@ -566,11 +516,11 @@ async def test_a_mutation_is_reported_and_not_shown(
     assert not {"tools/call", "prompts/get", "resources/read"} & {*server.methods}
 
 
-@pytest.mark.parametrize(("place", "value"), [row[:2] for row in OUT_OF_REACH.values()])
+@pytest.mark.parametrize("mutation", OUT_OF_REACH.values(), ids=OUT_OF_REACH)
 async def test_a_mutation_out_of_reach_is_no_difference(
-    place: str, value: object, recorded: Path
+    mutation: Mapping[str, Any], recorded: Path
 ) -> None:
-    async with locked(recorded, ListingServer(at(SHOP, place, value))) as client:
+    async with locked(recorded, ListingServer(mutate(mutation))) as client:
         assert len((await list_all(client))["tool"]) == 2
         assert client.lock_differences == ()
 
@@ -582,17 +532,9 @@ async def test_invisible_characters_are_visible_in_the_file(path: Path) -> None:
     assert b"\\u202e\\udb40\\udc41" in text
 
 
-WRONG: Mapping[str, tuple[bytes, str]] = {
-    "not UTF-8": (b"\xff\xfe", "expected JSON"),
-    "cut": (b'{"lock": 1, "servers": {', "expected JSON"),
-    "an array": (b"[]", "/lock: expected 1, got no object"),
-    "another version": (b'{"lock": 2, "servers": {}}', "/lock: expected 1, got 2"),
-    "a member twice": (b'{"lock": 1, "servers": {}, "servers": {}}', "a member twice"),
-    "no number": (b'{"lock": 1, "servers": NaN}', "NaN is no JSON"),
-    "no servers": (b'{"lock": 1}', "/servers: expected an object, got None"),
-    "no revisions": (b'{"lock": 1, "servers": {"a": {}}}', "/servers/a/revisions"),
-    "deep": (b'{"lock":' + b"[" * 100_000, "expected JSON"),
-}
+INVALID = json.loads(Path(__file__).with_name("invalid_locks.json").read_text("utf-8"))
+WRONG = [b"\xff\xfe", b'{"lock":' + b"[" * 100_000, *map(str.encode, INVALID)]
+"""Files that are no lock."""
 
 
 async def test_the_same_server_gives_the_same_bytes_and_is_recorded_once(recorded: Path) -> None:
@@ -606,20 +548,25 @@ async def test_the_same_server_gives_the_same_bytes_and_is_recorded_once(recorde
     assert recorded.read_bytes() == before
 
 
-@pytest.mark.parametrize(("data", "error"), WRONG.values(), ids=WRONG)
-async def test_a_file_that_is_no_lock_is_an_error(path: Path, data: bytes, error: str) -> None:
-    path.write_bytes(data)
-    for how in ({}, {"on_new_server": "record"}):
+def test_a_file_that_is_no_lock_is_an_error(path: Path, snapshot: SnapshotAssertion) -> None:
+    rows: list[str] = []
+    for data in WRONG:
+        path.write_bytes(data)
         with pytest.raises(LockFileError) as wrong:
+            lock_file.read_lock(path)
+        assert (wrong.value.path, wrong.value.server) == (path, "")
+        shown = data.decode("utf-8", "replace")[:90]
+        text = re.sub("(read: )(?!an object|NaN).*", r"\1...", str(wrong.value))  # of json itself
+        rows.append(f"{shown} -> {text.removeprefix(f'{path}: ')}")
+    assert rows == snapshot
+
+
+async def test_a_file_that_is_no_lock_stays_as_it_is(path: Path) -> None:
+    path.write_bytes(WRONG[0])
+    for how in ({}, {"on_new_server": "record"}):
+        with pytest.raises(LockFileError, match="expected JSON"):
             await open_and_close(locked(path, ListingServer(), **how))
-        assert error in str(wrong.value)
-    assert path.read_bytes() == data
-
-
-async def test_an_item_that_was_changed_by_hand_is_an_error(recorded: Path) -> None:
-    recorded.write_text(recorded.read_text().replace("Orders an item.", "Orders a thing."))
-    with pytest.raises(LockFileError, match="/servers/shop/tools/order: was changed by hand"):
-        await open_and_close(locked(recorded, ListingServer()))
+    assert path.read_bytes() == WRONG[0]
 
 
 async def test_no_file_is_an_error(path: Path) -> None:
@@ -642,6 +589,10 @@ async def test_a_link_stays_a_link(path: Path, tmp_path: Path) -> None:
     path.symlink_to(target)
     await record(path)
     assert path.is_symlink()
+    assert target.stat().st_mode & 0o7777 == 0o644
+    target.chmod(0o640)
+    lock_file.update_lock(path, lambda servers: servers)
+    assert target.stat().st_mode & 0o7777 == 0o640
     async with locked(path, ListingServer()) as client:
         assert len(await client.list_tools()) == 2
 
@@ -666,26 +617,75 @@ def test_two_processes_that_write_lose_nothing(path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_surfaces_of_several_revisions_are_read_as_written(path: Path) -> None:
-    tool = {"name": "a", "inputSchema": {"type": "object"}}
+def test_a_lock_that_can_not_be_written_is_an_error(path: Path, set_limit: SetLimit) -> None:
+    def occupy(servers: lock_file.Servers) -> lock_file.Servers:
+        path.mkdir()
+        return servers
+
+    set_limit("pkg.client.lock.lock_file.WRITE_SECONDS", 0.01)
+    held = "another process writes it for more than 0.01 s"
+    guard = FileLock(path.with_name(f".{path.name}.guard"))
+    with guard, pytest.raises(LockFileError, match=held):
+        lock_file.update_lock(path, lambda servers: servers)
+    deep = reduce(lambda inner, _: {"a": inner}, range(5000), dict[str, Any]())
+    surface = lock_file.Surface({"tools": {"b": deep}})
+    with pytest.raises(LockFileError, match="an item is nested too deeply to be recorded"):
+        lock_file.update_lock(path, lambda servers: {"a": {"r": surface}})
+    assert not path.exists()
+    with pytest.raises(LockFileError, match=r"\.json: can't be written: "):
+        lock_file.update_lock(path, occupy)
+    left = {each.name for each in path.parent.iterdir()} - {f".{path.name}.guard"}
+    assert left == {path.name}  # the folder that another program has made meanwhile
+
+
+def test_surfaces_of_several_revisions_are_read_as_written(
+    path: Path, snapshot: SnapshotAssertion
+) -> None:
+    tool: dict[str, Any] = {
+        "name": "a",
+        "inputSchema": {"type": "object", "minimum": 1.0, "x": [2.0, 2.5]},
+    }
+    other = {"name": "b", "description": "\u00e9", "icons": [{"src": "i", "no": 1}, 5], "no": 1}
+    prompt = {"name": "p", "arguments": [{"name": "q", "required": True, "no": 1}], "title": None}
+    lists = {"tools": [tool, other, {**tool, "title": "second"}], "prompts": [prompt]}
     surfaces = {
-        "newest": lock_file.surface_of({"tools": [tool, {**tool, "name": "b"}]}, "Hello."),
-        "older": lock_file.surface_of({"tools": [{**tool, "description": "x"}]}, ""),
-        "oldest": lock_file.surface_of({"tools": [tool, {**tool, "name": "b"}]}, "Hello."),
+        "newest": lock_file.surface_of(lists, "Hello."),
+        "older": lock_file.surface_of({"tools": [{**tool, "title": "x"}], "prompts": []}, ""),
+        "oldest": lock_file.surface_of(lists, "Hello."),
     }
     lock_file.update_lock(path, lambda servers: {**servers, "shop": surfaces})
     assert lock_file.read_lock(path) == {"shop": surfaces}
-    document = json.loads(path.read_text())["servers"]["shop"]
-    assert {*document["earlier"]} == {"older"}
-    assert document["earlier"]["older"]["tools"]["b"] is None
+    assert path.read_bytes().decode("ascii") == snapshot
 
 
-def test_large_and_deep_items_are_compared_as_a_whole() -> None:
-    entries: list[dict[str, object]] = []
-    for text in ("a", "b"):
-        schema: dict[str, object] = {"description": text * 1_200_000}
-        for _ in range(100):
-            schema = {"not": schema}
-        entries.append({"name": "a", "inputSchema": schema})
-    (pointer,) = lock_file.changed_pointers("tools", *entries)
-    assert pointer == "/inputSchema"
+CHANGED = (("k" * 1000, 2, 1), ("k" * 1001, 2, 1), ("k" * 1001, 1, 2))
+LONG = [({"x": {key: 1, "l": 1}}, {"x": {key: own, "l": other}}) for key, own, other in CHANGED]
+
+
+def test_the_places_of_changes_are_sorted_and_at_most_twenty(snapshot: SnapshotAssertion) -> None:
+    changes = json.loads(Path(__file__).with_name("changes.json").read_text("utf-8"))
+    changes += [("tools", *each) for each in LONG]
+    places = [lock_file.changed_pointers(*change) for change in changes]
+    assert [" ".join(each)[:200] for each in places] == snapshot
+
+
+@pytest.mark.parametrize(("more", "place"), [(0, "/inputSchema/description"), (2, "/inputSchema")])
+def test_large_items_are_compared_as_a_whole(more: int, place: str) -> None:
+    around = len(json.dumps({"inputSchema": {"description": ""}})) + len('{"description": ""}')
+    left = 4 * 1024 * 1024 + more - 2 * around  # characters of both texts, at two levels
+    texts = ("a" * (left // 4), "b" * (left // 2 - left // 4))
+    entries = ({"inputSchema": {"description": text}} for text in texts)
+    assert lock_file.changed_pointers("tools", *entries) == (place,)
+
+
+def test_a_difference_is_one_sentence(snapshot: SnapshotAssertion) -> None:
+    pointers = ("/inputSchema/a", "/inputSchema/b", "/title", "/\u202e")
+    assert [
+        str(replace(LockDifference("s", *row), since_list=since))
+        for row in (
+            *(("tool", "a", "changed", pointers), ("resource template", "a\n", "new")),
+            *(("prompt", "a", "inconsistent"), ("resource", "a", "removed")),
+            *(("instructions", "", "changed"), ("server", "s", "new"), ("tool", "a", "unlisted")),
+        )
+        for since in (False, True)
+    ] == snapshot

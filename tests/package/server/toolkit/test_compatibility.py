@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import anyio
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import AnyUrl, BaseModel, Field
 from syrupy.assertion import SnapshotAssertion
 
-from kit.wire import every
+from kit.wire import every, speaking_to
 from mcpgen_runtime import (
     CallToolResult,
     Context,
     Image,
+    MissingExtraError,
     ProtocolError,
+    ReadResourceResult,
     RemoteError,
     Server,
     TextContent,
@@ -28,10 +33,18 @@ from mcpgen_runtime import (
     connect,
     to_builtins,
 )
+from mcpgen_runtime.r2025_11_25.server import ServerHandlers
 
 DIALECTS = ("mcp-1", "mcp-2", "fastmcp-2", "fastmcp-3", "fastmcp-4")
 LATEST = "2025-11-25"
 URL = r"\\n    For further information visit [^ \"\\]*"
+LISTS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+COMPLETED = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "v"}}
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
 
@@ -109,6 +122,7 @@ def returning(annotation: Any, value: Any) -> Callable[[], Any]:
 
 
 IMAGE = Image(b"png", "image/png")
+TITLED: Any = Annotated[int, Field(title="N", description="d")]
 OUTPUTS: list[tuple[Any, Any]] = [
     *((str, "x"), (None, None), (int | None, None), (float, 1.5), (bytes | int, 1)),
     *((list[Town], [Town("Oslo"), Town("Bergen")]), (list[list[str]], [["a"], []])),
@@ -117,8 +131,13 @@ OUTPUTS: list[tuple[Any, Any]] = [
     *((Plain, Plain()), (Bare, Bare()), (object, Bare())),
     *((Image, IMAGE), (list[Image], [IMAGE]), (list, [IMAGE, "t", Town("Oslo")])),
     (ToolResult, ToolResult(content=["said"], structured={"a": 1})),
-    *((Any, {"a": 1}), (..., {"a": 1}), (..., [1, "b", None])),
-    (Annotated[int, Field(title="N", description="d")], 1),
+    *(
+        (Any, TextContent(type="text", text="t")),
+        (Any, {"a": 1}),
+        (..., {"a": 1}),
+        (..., [1, "b", None]),
+    ),
+    *((TITLED, 1), (TITLED | None, 1), (list[TITLED], [1]), (dict[str, TITLED], {"a": 1})),
     *((bytes, b"x"), (Callable[[], int], "f"), (tuple[int, str], (1, "a"))),
 ]
 
@@ -192,6 +211,9 @@ async def test_prompts_and_resources_have_whole_docstrings(dialect: Any) -> None
     async with connect(server, revision=LATEST) as client:
         (prompt,) = await client.list_prompts()
         (resource,) = await client.list_resources()
+        assert line(client.server_capabilities).count("listChanged") == 3
+    async with connect(Server("a", compatibility=dialect, list_changed=False)) as client:
+        assert "listChanged" not in line(client.server_capabilities)
     assert prompt.description is not None
     assert prompt.description.split() == ["Ask.", "Politely."]
     assert (resource.description, resource.mime_type) == ("Data.", "text/plain")
@@ -202,16 +224,7 @@ async def test_prompts_and_resources_have_whole_docstrings(dialect: Any) -> None
         Server("a", compatibility="mcp-9")  # type: ignore[arg-type]  # the mistake
 
 
-DOCSTRINGS = (
-    "Text.\n\nMore.\n\nArgs:\n    a: One,\n       and more.\n    b (int): 2.\n\nReturns:\n    3.\n",
-    "Args:\n  *a: One: two.\n\n    Deep.\n      Deeper.\n  b\n\n\nAfter.\nStill.\n",
-    "Text.\n\nReturns:\n    Nothing.\n\nMore.",
-    "Text.\n\nOwn: x\n    Kept.\n\nNote:\nno section.\n\n```\nArgs:\n    a: Code.\n```\nEnd.",
-    "Text.\n\nParameters\n----------\na : int\n    First.\n",
-    "Text.\n\n:param a: First.\n:returns: Nothing.\n",
-    "Parameters: all\n    a: First.\n",
-    "",
-)
+DOCSTRINGS = json.loads(Path(__file__).with_name("docstrings.json").read_text("utf-8"))
 
 
 @each_dialect
@@ -224,7 +237,7 @@ async def test_parts_of_a_docstring_go_where_they_belong(
 
         def f(a: int, b: int = 0) -> None: ...
 
-        f.__doc__ = text or None
+        f.__doc__ = text
         server.add_tool(f, f"f{number}")
     async with connect(server, revision=LATEST) as client:
         tools = await client.list_tools()
@@ -233,7 +246,6 @@ async def test_parts_of_a_docstring_go_where_they_belong(
     assert [[tool.description, *part] for tool, part in zip(tools, parts, strict=True)] == snapshot
 
 
-OBJECT = {"type": "object"}
 HTTP = {"transport": "http", "path": "/mcp", "host": "a", "port": 8000}
 
 
@@ -246,12 +258,9 @@ HTTP = {"transport": "http", "path": "/mcp", "host": "a", "port": 8000}
         ({}, "sse", {}, {**HTTP, "sse_path": "/sse"}),
         ({"port": 1}, "http", {"port": 2}, {**HTTP, "port": 2}),
         ({}, "http", {"http": "b:3"}, {"transport": "http", "path": "/mcp", "http": "b:3"}),
-        (
-            {"stateless_http": True, "json_response": True, "streamable_http_path": "/x"},
-            "streamable-http",
-            {},
-            {**HTTP, "path": "/x", "stateless": True, "answers": "json"},
-        ),
+        ({"auth": 1, "streamable_http_path": "/x"}, "http", {}, {**HTTP, "path": "/x", "auth": 1}),
+        ({"stateless_http": True}, "streamable-http", {}, {**HTTP, "stateless": True}),
+        ({"json_response": True}, "http", {}, {**HTTP, "answers": "json"}),
     ],
 )
 def test_the_address_of_the_constructor_is_that_of_run(
@@ -261,35 +270,141 @@ def test_the_address_of_the_constructor_is_that_of_run(
     assert server.settings.arguments(transport, given) == expected
 
 
-@pytest.mark.parametrize("value", ["text", b"bytes"])
-async def test_functions_take_context_and_params_and_return_plain_values(value: Any) -> None:
+def nothing() -> list[Any]:
+    return []
+
+
+def paged(member: str) -> Any:
+    return lambda request: {member: [], "nextCursor": request.params.cursor}
+
+
+def raising(error: Exception) -> Any:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+def uri_kind(uri: AnyUrl) -> str:
+    return type(uri).__name__
+
+
+def unknown_kind(uri: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821 - the point
+    return type(uri).__name__
+
+
+async def given(ctx: Any, params: Any) -> Any:
+    return {"content": [], "description": params.name, "messages": []}
+
+
+ERRORS = (ValueError("own"), ProtocolError("c", code=-5), ProtocolError("d", code=-32042))
+TOOLS: list[Any] = [
+    {"name": "a", "inputSchema": {"type": "object", "required": ["x"]}, **more}
+    for more in ({}, {"name": "b", "outputSchema": {"type": "object", "required": ["y"]}})
+]
+HANDLED: list[tuple[str, dict[str, Any], list[Any]]] = [
+    *((method, {"cursor": "7"}, [nothing, paged(member)]) for method, member in LISTS.items()),
+    ("tools/list", {}, [lambda: {"tools": 5}, lambda: [object()], *map(raising, ERRORS)]),
+    ("prompts/get", {"name": "x"}, [lambda *values: {"messages": [], "description": repr(values)}]),
+    (
+        "prompts/get",
+        {"name": "x", "arguments": {"a": "b"}},
+        [lambda name, arguments: {"messages": [], "description": f"{name} {arguments}"}, given],
+    ),
+    (
+        *("resources/read", {"uri": "data://a"}),
+        [
+            *(uri_kind, unknown_kind, lambda uri: [uri, b"b"], lambda *, more=1: b"b", nothing),
+            *(lambda: {"text": "t"}, lambda: [{"uri": uri, "text": "t"} for uri in ("a://", "")]),
+            lambda: ReadResourceResult(contents=[]),
+        ],
+    ),
+    (
+        *("completion/complete", COMPLETED),
+        [lambda *values: {"values": [str(len(values)), values[1].value]}, lambda: None],
+    ),
+    *(
+        (method, {"uri": "data://a"}, [lambda uri: 5])
+        for method in ("resources/subscribe", "resources/unsubscribe")
+    ),
+    ("logging/setLevel", {"level": "info"}, [raising(ERRORS[0])]),  # which is not called
+    *(("tools/call", {"name": name, "arguments": {}}, [nothing]) for name in ("a", "c", "alone")),
+    (
+        *("tools/call", {"name": "a", "arguments": {"x": 1}}),
+        [
+            *(lambda name, arguments: {"a": [name, arguments]}, lambda: "a", lambda: ([], {}, 1)),
+            *(lambda: [TextContent(type="text", text="t")], lambda: ([], {"a": 1}), lambda: ([],)),
+            *(lambda: CallToolResult(content=[]), lambda: {1: object()}, lambda: [5], given),
+            *map(raising, ERRORS),
+        ],
+    ),
+    (
+        *("tools/call", {"name": "b", "arguments": {"x": 1}}),
+        [nothing, *(lambda: {"z": 1}, lambda: {"y": 1}, lambda: ([], None))],
+    ),
+    ("tools/call", {"name": "b", "arguments": {"x": 1}}, [lambda: CallToolResult(content=[])]),
+    ("tools/call", {"name": "b"}, [nothing, given]),
+]
+
+
+@pytest.mark.on_asyncio
+async def test_functions_take_values_and_return_what_becomes_a_result(
+    snapshot: SnapshotAssertion, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows: list[str] = []
+    for method, params, functions in HANDLED:
+        for function in functions:
+            server = Server("a")
+            server.request_handler(method)(function)
+            if method == "tools/call" and params["name"] != "alone":
+                server.request_handler("tools/list")(lambda: TOOLS)
+            async with speaking_to(server, LATEST) as end:
+                answer = await end.ask(method, params)
+            result = line(answer.get("result", answer.get("error")))
+            rows.append(f"{method} {line(params)} -> {result}")
+    assert [*rows, *caplog.messages] == snapshot
+
+
+@pytest.mark.on_asyncio
+async def test_functions_come_before_other_handlers_which_keep_the_rest() -> None:
+    told: list[str] = []
+
+    class Handlers(ServerHandlers):
+        async def list_prompts(self, params: Any, ctx: Any) -> Any:
+            return {"prompts": [{"name": "low"}]}
+
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            return {"tools": []}
+
+        async def roots_list_changed(self, params: Any, ctx: Any) -> None:
+            told.append("roots")
+
+    server = Server("a", handlers=[Handlers()])
+    with pytest.raises(LookupError):
+        assert server.current_context
+
+    @server.request_handler("tools/list")
+    def list_tools() -> list[Any]:
+        told.append(str(server.current_context.revision))
+        return TOOLS
+
+    server.resource("data://a")(lambda: "a")
+    capabilities: Any = {"roots": {"listChanged": True}}
+    async with connect(server, revision=LATEST, capabilities=capabilities) as client:
+        assert [each.name for each in await client.list_tools()] == ["a", "b"]
+        assert [each.name for each in await client.list_prompts()] == ["low"]
+        assert [each.uri for each in await client.list_resources()] == ["data://a"]
+        await client.notify("notifications/roots/list_changed")
+        await anyio.wait_all_tasks_blocked()
+        assert sorted(client.server_capabilities) == ["logging", "prompts", "resources", "tools"]
+    assert told == [LATEST, "roots"]
+
+
+def test_a_request_has_one_function_and_a_known_name(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server("a")
-
-    @server.request_handler("prompts/get")
-    async def get_prompt(ctx: Context, params: Any) -> dict[str, Any]:
-        assert server.current_context is ctx
-        return {"messages": [], "description": params.name}
-
-    server.prompt("own")(lambda: "own")
-    answer: Any = {"a": [1]} if value == "text" else CallToolResult(content=[])
-    server.request_handler("tools/call")(lambda name, arguments: answer)
-    server.request_handler("resources/read")(lambda uri: value)
-    async with connect(server, revision=LATEST) as client:
-        prompt: Any = await client.request("prompts/get", {"name": "x"})
-        called: Any = await client.request("tools/call", {"name": "x"})
-        read: Any = await client.request("resources/read", {"uri": "data://a"})
-        assert [each.name for each in await client.list_prompts()] == ["own"]
-    assert prompt.description == "x"
-    shown = ['{\n  "a": [\n    1\n  ]\n}'] if value == "text" else []
-    assert [block.text for block in called.content] == shown
-    assert called.structured_content == ({"a": [1]} if value == "text" else None)
-    (contents,) = read.contents
-    assert contents.uri == "data://a"
-    assert getattr(contents, "text", None) == (value if isinstance(value, str) else None)
-
-
-def test_a_request_has_one_function_and_a_known_name() -> None:
-    server = Server("a")
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    with pytest.raises(MissingExtraError, match="pip install jsonschema"):
+        server.request_handler("tools/call")(list)
     server.request_handler("tools/list")(list)
     with pytest.raises(ValueError, match="tools/list: expected one function, got two"):
         server.request_handler("tools/list")(list)
@@ -298,39 +413,16 @@ def test_a_request_has_one_function_and_a_known_name() -> None:
 
 
 @every
-async def test_functions_list_and_call_tools_and_their_schemas_are_kept(revision: str) -> None:
+@pytest.mark.parametrize("validates", [True, False])
+async def test_functions_list_and_call_tools(revision: str, validates: bool) -> None:
     server = Server("a")
-    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-
-    @server.request_handler("tools/list")
-    async def list_tools() -> list[Tool]:
-        if revision != LATEST:
-            return [Tool(name="f", input_schema=schema)]
-        return [Tool(name="f", input_schema=schema, output_schema={"required": ["b"], **OBJECT})]
-
-    @server.request_handler("tools/call")
-    async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
-        if arguments["a"] == 2:
-            raise ValueError("expected another number")
-        if arguments["a"] == 3:
-            return [TextContent(type="text", text=f"{name} 3")]
-        return {"b": 1} if arguments["a"] else {"c": 1}
-
+    server.request_handler("tools/list")(
+        lambda: [Tool(name="a", input_schema=TOOLS[0]["inputSchema"])]
+    )
+    call = server.request_handler("tools/call", validate_input=validates)
+    call(lambda name, arguments: [TextContent(type="text", text=f"{name} {arguments}")])
     async with connect(server, revision=revision) as client:
-        results: list[Any] = [
-            await client.request("tools/call", {"name": "f", "arguments": each})
-            for each in ({}, {"a": "1"}, {"a": 2}, {"a": 3}, {"a": 0}, {"a": 1})
-            if revision == LATEST or each not in ({"a": 0}, {"a": 1})
-        ]
-    texts = [each.content[0].text for each in results]
-    assert texts[:3] == [
-        "Input validation error: 'a' is a required property",
-        "Input validation error: '1' is not of type 'integer'",
-        "expected another number",
-    ]
-    if revision == LATEST:
-        without = "Output validation error: outputSchema defined but no structured output returned"
-        assert texts[3:5] == [without, "Output validation error: 'b' is a required property"]
-        assert results[5].structured_content == {"b": 1}
-    else:
-        assert texts[3] == "f 3"
+        calls = [{"name": "a", "arguments": each} for each in ({}, {"x": 1})]
+        results: list[Any] = [await client.request("tools/call", each) for each in calls]
+    invalid = "Input validation error: 'x' is a required property" if validates else "a {}"
+    assert [each.content[0].text for each in results] == [invalid, "a {'x': 1}"]

@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from kit.live import server_with
 from kit.wire import ALL
-from mcpgen_runtime import Audio, File, FileInput, Image, Server, connect, to_builtins
+from mcpgen_runtime import (
+    Annotations,
+    Audio,
+    Contents,
+    EmbeddedResource,
+    File,
+    FileInput,
+    Icon,
+    Image,
+    Message,
+    Server,
+    ToolResult,
+    connect,
+    to_builtins,
+)
+from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -43,7 +60,6 @@ async def returned_content(revision: str, value: Any, annotation: Any) -> list[d
         return blocks
 
 
-OfAnyData: Any = Image
 PNG = {"type": "image", "data": base64.b64encode(b"png").decode(), "mimeType": "image/png"}
 
 
@@ -65,8 +81,9 @@ async def test_audio_and_files_are_read_from_paths(folder: Path) -> None:
     audio = Audio(path=folder / "hum.wav", mime_type="audio/wav")
     text, binary = File(path=folder / "a b.txt"), File(path=folder / "x.bin", name="y.bin")
     made = File(data=b"{}", mime_type="application/json", name="made.json")
-    values = [audio, text, binary, made]
-    sound, *files = await returned_content(ALL[-1], values, list[Audio | File])
+    values = [Image(b"", "image/png"), audio, text, binary, made]
+    empty, sound, *files = await returned_content(ALL[-1], values, list[Image | Audio | File])
+    assert empty == {**PNG, "data": ""}
     assert sound == {"type": "audio", "data": "d2F2", "mimeType": "audio/wav"}
     assert [file["resource"] for file in files] == [
         {"uri": "file:///a%20b.txt", "text": "\u00e9", "mimeType": "text/plain"},
@@ -75,57 +92,69 @@ async def test_audio_and_files_are_read_from_paths(folder: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("make", "complaint"),
-    [
-        (lambda folder: Image(path=folder / "a b.txt"), r"expected image/\*, got text/plain"),
-        (lambda folder: Image(b"png", "image/png", path=folder / "dot.png"), "got both"),
-        (lambda folder: Image(), "expected type/subtype"),
-        (lambda folder: Image(b"a", "image/png", format="png"), "mime_type or format, got both"),
-        (lambda _: File(data=b"a", mime_type="a/b", format="txt"), "mime_type or format, got both"),
-        (lambda folder: File(data=b"", path=folder / "dot.png"), "expected either data or path"),
-        (lambda folder: OfAnyData("dot.png", "image/png"), r"got str; a file is path=\.\.\.$"),
-        (lambda folder: OfAnyData(3, "image/png"), "data: expected bytes, got int$"),
-    ],
+def tool_with(**options: Any) -> None:
+    """Register a tool with options."""
+    Server("files").tool("t", **options)(lambda: "")
+
+
+def nested(levels: int) -> Any:
+    """A class, which has no JSON form, in so many lists."""
+    return [nested(levels - 1)] if levels else object
+
+
+MIME_TYPES = ("", "wav", "image/", "/png", "image/p ng", "i mage/png", "image/png; a=b c", "a/b")
+call: Any = partial  # also with arguments of other types
+CONTENT: list[partial[Any]] = [
+    *(call(Image, b"x", each) for each in MIME_TYPES),
+    *(call(Image, path=name) for name in ("dot.png", "a b.txt", PurePosixPath("dot.png"))),
+    *(call(Image), call(Image, path="a b.txt", mime_type="image/x")),
+    *(call(Audio, b"x", "audio/a"), call(Image, b"png", "image/png", path="dot.png")),
+    *(call(Image, b"a", format=each) for each in ("JPG", ".png", "unheard")),
+    *(call(Audio, b"a", format="mp3"), call(Image, b"a", "image/png", format="png")),
+    *(call(Image, each, "image/png") for each in ("dot.png", PurePosixPath("dot.png"), 3, None)),
+    *(call(File, path=name) for name in ("a b.txt", "x.bin", PurePosixPath("x.bin"))),
+    *(call(File, path="x.bin", name=name) for name in ("y.bin", "", "e/f.txt")),
+    *(call(File, data=b"a", mime_type=each) for each in (*MIME_TYPES[:2], "a/b; json", "a/xml")),
+    *(call(File, data=b"a", name=each) for each in ("a.pict", "b.json", "c")),
+    *(call(File, data=data, mime_type="text/csv") for data in (b"\xff", b"", "text", None)),
+    *(call(File, data=b"{}", format="JSON"), call(File, data=b"", mime_type="a/toml;b")),
+    *(call(File), call(File, data=b"", path="dot.png")),
+    call(File, data=b"a", mime_type="a/b", format="b"),
+    *(call(Annotations, priority=each) for each in (-0.01, 0, 1, 1.01)),
+    *(call(Message, role, "x") for role in ("user", "assistant", "system")),
+    *(
+        call(Contents, **each)
+        for each in ({}, {"text": ""}, {"blob": b""}, {"text": "", "blob": b""})
+    ),
+    *(call(EmbeddedResource, Contents(uri, text="x")) for uri in ("", "x://a")),
+    *(call(ToolResult, **{name: 1}) for name in ("structured", "structured_content")),
+    *(call(tool_with, annotations=each) for each in ({"b": 1, "a": 1}, 5, {"title": 5}, {})),
+    *(call(tool_with, icons=[each]) for each in ({}, {"src": "a", "mimeType": "b"}, Icon(src="a"))),
+    *(call(tool_with, meta={"a": [1, each]}) for each in (object, {"b\n": object}, {1: {2: 3j}})),
+    *(call(tool_with, meta={"a": nested(levels)}) for levels in (18, 19)),
+]
+
+
+@pytest.mark.requirement(
+    "prompts.image-encoded",
+    "prompts.audio-encoded",
+    "content.annotations-priority",
+    "content.role-values",
+    "resources.contents-text-or-blob",
+    revisions=EVERY_REVISION,
 )
-def test_invalid_images_and_files_are_refused_by_the_constructor(
-    make: Any, complaint: str, folder: Path
+def test_content_is_made_or_refused_by_its_constructor(
+    folder: Path, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises((TypeError, ValueError), match=complaint):
-        make(folder)
-
-
-@pytest.mark.parametrize(
-    ("kind", "ending", "mime_type"),
-    [
-        (Image, "JPG", "image/jpeg"),
-        (Image, "unheard", "image/unheard"),
-        (Audio, "mp3", "audio/mpeg"),
-    ],
-)
-def test_a_format_names_the_subtype_of_a_kind(
-    kind: type[Image | Audio], ending: str, mime_type: str
-) -> None:
-    media = kind(b"a", format=ending)
-    assert (media.mime_type, media.format) == (mime_type, None)
-
-
-@pytest.mark.parametrize(
-    ("options", "mime_type", "is_text"),
-    [
-        ({"data": b"a", "format": "JSON"}, "application/json", True),
-        ({"data": b"a", "name": "a.pict"}, "image/pict", False),
-        ({"data": b"a", "mime_type": "application/ld+json; a=b"}, "application/ld+json; a=b", True),
-        ({"data": b"\xff", "mime_type": "text/csv"}, "text/csv", False),
-        ({"data": b"", "name": "a.txt"}, "text/plain", True),
-    ],
-)
-def test_a_file_is_text_if_its_type_and_bytes_are(
-    options: Any, mime_type: str, is_text: bool
-) -> None:
-    contents = File(**options).resource
-    assert (contents.mime_type, contents.text is not None) == (mime_type, is_text)
-    assert (contents.blob is None) == is_text
+    monkeypatch.chdir(folder)
+    rows: list[str] = []
+    for make in CONTENT:
+        given = f"{make.func.__name__} {make.args} {make.keywords}"
+        try:
+            rows.append(f"{given} -> {to_builtins(make())}")
+        except (TypeError, ValueError) as error:
+            rows.append(f"{given} -> {type(error).__name__}: {error}")
+    assert rows == snapshot
 
 
 DATA = base64.b64encode(b"1234").decode()

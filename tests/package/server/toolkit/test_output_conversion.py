@@ -115,6 +115,7 @@ POINT = {
         (ToolResult, ToolResult(content=["said"], structured={"a": 1}), ["said"], {"a": 1}, None),
         (str, ToolResult(content=["y"], structured="x"), ["y"], {"result": "x"}, wrapped(TEXT)),
         (..., {"a": 1}, ['{"a":1}'], {"a": 1}, None),
+        (..., Point(1), ['{"x":1}'], {"x": 1}, None),
         (..., [1, 2], ["[1,2]"], None, None),
         (..., "a", ["a"], None, None),
         (..., None, [], None, None),
@@ -172,6 +173,19 @@ async def test_content_beside_other_values_is_structured(annotation: Any) -> Non
     tool, result = await give(returning(annotation, []), NEWEST)
     assert tool["outputSchema"]["properties"].keys() == {"result"}
     assert (texts(result), result["structuredContent"]) == (["[]"], {"result": []})
+
+
+@pytest.mark.parametrize(
+    ("value", "structured"),
+    [
+        (MODELS.Annotations(priority=0.5), {"priority": 0.5}),
+        (MODELS.PromptReference(name="p"), {"type": "ref/prompt", "name": "p"}),
+    ],
+    ids=["without a tag", "with a tag"],
+)
+async def test_a_model_that_is_no_content_is_structured(value: Any, structured: Any) -> None:
+    tool, result = await give(returning(type(value), value), NEWEST)
+    assert (result["structuredContent"], tool["outputSchema"]["type"]) == (structured, "object")
 
 
 NEEDS_A = {"output_schema": {"type": "object", "required": ["a"]}}

@@ -9,16 +9,7 @@ import msgspec
 import pytest
 
 from kit.wire import PER_REQUEST, speaking_to
-from mcpgen_runtime import (
-    Annotations,
-    Audio,
-    Contents,
-    EmbeddedResource,
-    Image,
-    Message,
-    MissingExtraError,
-    Server,
-)
+from mcpgen_runtime import MissingExtraError, Server
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.on_asyncio
@@ -198,29 +189,3 @@ def test_a_method_of_ones_own_has_a_name_of_its_own() -> None:
 def test_a_server_needs_a_name_and_a_page_size_above_none(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected"):
         Server(**settings)
-
-
-@pytest.mark.requirement(
-    "prompts.image-encoded",
-    "prompts.audio-encoded",
-    "content.annotations-priority",
-    "content.role-values",
-    "resources.contents-text-or-blob",
-    revisions=EVERY_REVISION,
-)
-@pytest.mark.parametrize(
-    ("make", "complaint"),
-    [
-        (lambda: Image(b"x", ""), "mime_type"),
-        (lambda: Audio(b"x", "wav"), "mime_type"),
-        (lambda: Image("%%%", "image/png"), "data: expected bytes, got str"),  # type: ignore[arg-type] # the mistake
-        (lambda: Annotations(priority=1.01), "priority"),
-        (lambda: Message("system", "x"), "role"),  # type: ignore[arg-type] # the mistake
-        (lambda: Contents("x://a"), "either text or blob"),
-        (lambda: Contents("x://a", text="", blob=b""), "either text or blob"),
-        (lambda: EmbeddedResource(Contents(text="x")), "uri"),
-    ],
-)
-def test_content_that_no_revision_allows_cannot_be_made(make: Any, complaint: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=complaint):
-        make()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import pydantic
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from mcpgen_runtime import Context
 from mcpgen_runtime.server.toolkit.signatures import first_paragraph, parameter_descriptions, read
@@ -144,60 +147,11 @@ def test_none_as_default_makes_a_parameter_nullable() -> None:
     assert properties == {"value": {"title": "A", "anyOf": kinds, "default": None}}
 
 
-SPHINX = """Does it.
-
-:param city: The city,
-    by name.
-:param int days: Days.
-:returns: Nothing.
-"""
-NUMPY = """Does it.
-
-Parameters
-----------
-city : str
-    The city,
-    by name.
-days : int, optional
-    Days.
-
-Returns
--------
-None
-"""
-GOOGLE = """Does it.
-
-Args:
-    city (str): The city,
-        by name.
-
-    days: Days.
-
-Returns:
-    None
-"""
-
-
-@pytest.mark.parametrize("text", [SPHINX, NUMPY, GOOGLE], ids=["sphinx", "numpy", "google"])
-def test_parameters_are_described_in_the_usual_docstring_styles(text: str) -> None:
-    assert parameter_descriptions(text) == {"city": "The city, by name.", "days": "Days."}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Does it.\n\nParameters\n\n  city : str\n    The city.\n",  # no rule below the title
-        "Does it.\n\nNotes\n-----\ncity : str\n    The city.\n",
-        "Args:\n\nReturns:\n    city: The city.\n",
-    ],
-)
-def test_other_sections_describe_no_parameters(text: str) -> None:
-    assert parameter_descriptions(text) == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "first"),
-    [(None, None), ("", None), ("One\n  line.\n\nMore.", "One line."), ("\n\n  Late.\n", "Late.")],
-)
-def test_the_first_paragraph_is_the_description(text: str | None, first: str | None) -> None:
-    assert first_paragraph(text) == first
+def test_parameters_are_described_in_the_usual_docstring_styles(
+    snapshot: SnapshotAssertion,
+) -> None:
+    """The styles are those of Google, NumPy and Sphinx; other sections describe no parameters."""
+    assert [
+        f"{each!r} -> {first_paragraph(each)!r}, {parameter_descriptions(each)}"
+        for each in json.loads(Path(__file__).with_name("docstrings.json").read_text("utf-8"))
+    ] == snapshot

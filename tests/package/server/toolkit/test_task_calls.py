@@ -512,12 +512,16 @@ async def test_the_end_of_a_task_waits_for_a_store_that_can_not_be_reached() -> 
 
 
 def test_the_lease_of_a_running_task_is_renewed_each_second() -> None:
-    renewed: list[float] = []
+    renewed, loaded = list[float](), list[str]()
 
     class Noting(MemoryTaskStore):
         async def renew(self, record: TaskRecord) -> int | None:
             renewed.append(anyio.current_time())
             return await super().renew(record)
+
+        async def load(self, task_id: str, before: Any = None) -> TaskRecord | None:
+            loaded.append(task_id)
+            return await super().load(task_id, before)
 
     async def main() -> None:
         work = Work(store=store)
@@ -526,6 +530,7 @@ def test_the_lease_of_a_running_task_is_renewed_each_second() -> None:
             await anyio.sleep(20)
             count = len(renewed)
             assert 15 <= count <= 20  # it is looked at five times a second
+            assert loaded == []  # since nobody has changed it
             record = await store.load(task_id)
             assert record is not None
             await store.change(record.next_version(status="cancelled"))  # by another process
