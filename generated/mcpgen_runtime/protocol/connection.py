@@ -302,6 +302,8 @@ class Connection:
         revision = request.revision
         if command.stream_closed and revision.facts.http.cancellation == "close":
             return ()
+        if CANCELLED not in revision.notifications_from(self.state.role):  # as in some drafts
+            return ()
         params: dict[str, Any] = {"requestId": command.id}
         if command.reason is not None:
             params["reason"] = command.reason
