@@ -1,4 +1,5 @@
 """Tables of tests that are JSON in any case: schemas, lists of servers, and recorded messages."""
+
 from __future__ import annotations
 
 from functools import partial
