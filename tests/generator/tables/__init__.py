@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
+from functools import partial
 
+from kit.tables import read_table
 
-def table(name: str) -> Any:
-    """The table in a file of this folder."""
-    return json.loads(Path(__file__).with_name(f"{name}.json").read_text("utf-8"))
+table = partial(read_table, "generator")

@@ -35,49 +35,20 @@ from mcpgen_runtime.auth.flows import code_flow
 from mcpgen_runtime.auth.identifiers import OFFLINE_ACCESS, canonical_resource
 from mcpgen_runtime.auth.registration import ClientProfile
 from mcpgen_runtime.auth.steps import Fetched
+from package.tables import table
 from requirements import EVERY_REVISION, requirement
 
-URL = "https://h/.well-known/oauth-protected-resource/mcp"
+CHALLENGES = table("challenges")
+"""Header fields with their challenges, those that name `CUSTOM`, and URLs of servers."""
 
 
 @requirement("auth-server-metadata.www-authenticate-parsed", revisions=EVERY_REVISION)
-@pytest.mark.parametrize(
-    ("header", "challenges"),
-    [
-        ("", []),
-        ("Bearer", [("Bearer", {})]),
-        ("Bearer ,", [("Bearer", {})]),
-        (f'Bearer resource_metadata="{URL}"', [("Bearer", {"resource_metadata": URL})]),
-        (f"bearer resource_metadata={URL}", [("bearer", {"resource_metadata": URL})]),
-        (
-            'Bearer  scope = "a b" ,\r\n  ERROR=invalid_token',
-            [("Bearer", {"scope": "a b", "error": "invalid_token"})],
-        ),
-        (
-            r'Bearer error_description="no, \"really\", not", error="x"',
-            [("Bearer", {"error_description": 'no, "really", not', "error": "x"})],
-        ),
-        (
-            'Negotiate, Basic realm="r, s", DPoP algs="ES256 PS256", Bearer scope="x"',
-            [
-                ("Negotiate", {}),
-                ("Basic", {"realm": "r, s"}),
-                ("DPoP", {"algs": "ES256 PS256"}),
-                ("Bearer", {"scope": "x"}),
-            ],
-        ),
-        ('Bearer scope="first", scope="second"', [("Bearer", {"scope": "first"})]),
-        ('realm="of nobody", Bearer a=1', [("Bearer", {"a": "1"})]),
-        ('Bearer a=1, <<< b, c="open', [("Bearer", {"a": "1", "c": ""})]),
-        ('Bearer a="open, b=1', [("Bearer", {"a": ""})]),
-        ("Bearer a=1 b=2", [("Bearer", {"a": "1", "b": "2"})]),
-    ],
-)
+@pytest.mark.parametrize(("header", "challenges"), CHALLENGES["parsed"].items())
 def test_challenges_are_read_in_the_forms_that_servers_write(
-    header: str, challenges: list[tuple[str, dict[str, str]]]
+    header: str, challenges: list[list[Any]]
 ) -> None:
     parsed = parse_challenges(header)
-    assert [(each.scheme, dict(each.parameters)) for each in parsed] == challenges
+    assert [[each.scheme, dict(each.parameters)] for each in parsed] == challenges
 
 
 @given(st.text(max_size=200))
@@ -159,16 +130,7 @@ def challenge(**parameters: str) -> Any:
     "auth-server-metadata.www-authenticate-parsed",
 )
 @pytest.mark.parametrize("revision", WITH_PRM)
-@pytest.mark.parametrize(
-    "header",
-    [
-        f'Bearer resource_metadata="{CUSTOM}", scope="a b"',
-        f'Bearer scope="a b" ,  resource_metadata = {CUSTOM}',
-        f'bearer error_description="no, not", RESOURCE_METADATA="{CUSTOM}",\r\n\tscope="a b"',
-        f'Basic realm="r, s", BEARER realm=x, resource_metadata="{CUSTOM}", scope="a b"',
-        f'Negotiate, DPoP algs="ES256", resource_metadata="{CUSTOM}", scope="a b"',
-    ],
-)
+@pytest.mark.parametrize("header", CHALLENGES["naming_the_metadata"])
 def test_the_address_of_the_challenge_is_used_and_no_other(revision: str, header: str) -> None:
     world = World({f"GET {CUSTOM}": json_response(RESOURCE)})
     challenges = parse_challenges(header)
@@ -513,16 +475,6 @@ def test_scopes_come_from_the_challenge_or_the_metadata(
     "auth-flow.resource-no-query",
     revisions=EVERY_REVISION,
 )
-@pytest.mark.parametrize(
-    ("url", "resource"),
-    [
-        ("HTTPS://MCP.Example.com/Mcp", "https://mcp.example.com/Mcp"),
-        ("https://mcp.example.com", "https://mcp.example.com"),
-        ("https://mcp.example.com/", "https://mcp.example.com"),
-        ("https://mcp.example.com/server/mcp#x", "https://mcp.example.com/server/mcp"),
-        ("https://mcp.example.com/server/", "https://mcp.example.com/server/"),
-        ("https://mcp.example.com/mcp?tenant=1#x", "https://mcp.example.com/mcp?tenant=1"),
-    ],
-)
+@pytest.mark.parametrize(("url", "resource"), CHALLENGES["canonical_urls"].items())
 def test_a_server_is_identified_by_its_canonical_url(url: str, resource: str) -> None:
     assert canonical_resource(url) == resource

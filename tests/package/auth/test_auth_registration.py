@@ -48,9 +48,11 @@ from mcpgen_runtime.auth.registration import (
 )
 from mcpgen_runtime.auth.steps import Fetch, Fetched
 from mcpgen_runtime.auth.token_endpoint import ASSERTION_TYPE, ClientIdentity, encode_record
+from package.tables import table
 from requirements import EVERY_REVISION, requirement
 
 CLIENT = "https://me.example/client.json"
+REGISTRATION = table("client_registration")
 
 
 def identity(
@@ -213,17 +215,7 @@ def test_scopes_that_a_new_client_is_refused_too_end_the_attempt() -> None:
 LOOPBACK = ["http://127.0.0.1:{}/callback", "http://[::1]:{}/callback", "http://localhost:{}/back"]
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        "http://127.0.0.1:3118/other",
-        "http://localhost:3118/callback",
-        "http://[::1]:3118/callback",
-        "https://127.0.0.1:3118/callback",
-        "http://127.0.0.1:3118/callback?x=1",
-        "https://app.example:8443/callback",
-    ],
-)
+@pytest.mark.parametrize("other", REGISTRATION["other_redirect_uris"])
 def test_only_the_port_of_a_redirect_uri_on_loopback_may_differ(other: str) -> None:
     world = registering_world(names_scopes=True)
     over_tls = [f"https://{host}/callback" for host in ("app.example", "[::1]:1", "[::1]:2")]
@@ -275,33 +267,15 @@ def test_a_record_without_later_members_is_limited_for_ever() -> None:
     assert identity(world, ClientProfile(), scopes=("write",)).client_id == "registered"
 
 
-NO_METHOD = {"token_endpoint_auth_method": None}
-BASIC, POST = "client_secret_basic", "client_secret_post"
-
-
-@pytest.mark.parametrize(
-    ("registered", "supported", "chosen"),
-    [
-        ({"client_secret": "s", "token_endpoint_auth_method": "none"}, ["none"], ("s", "none")),
-        ({"client_secret": ""}, ["none"], (None, "none")),
-        (NO_METHOD, ["none"], (None, "none")),
-        ({"client_secret": 7, "token_endpoint_auth_method": "other"}, ["none"], (None, None)),
-        ({"client_secret": "s"}, None, ("s", BASIC)),
-        ({"client_secret": "s", **NO_METHOD}, ["none"], ("s", BASIC)),
-        ({"client_secret": "s"}, ["none", POST, BASIC], ("s", BASIC)),
-        ({"client_secret": "s"}, ["none", POST], ("s", POST)),
-    ],
-)
+@pytest.mark.parametrize("case", REGISTRATION["secrets"].values(), ids=REGISTRATION["secrets"])
 def test_a_registered_secret_has_a_method_that_both_sides_know(
-    registered: dict[str, object],
-    supported: list[str] | None,
-    chosen: tuple[str | None, str | None],
+    case: dict[str, Any],
 ) -> None:
-    answer = json_response({"client_id": "r", **registered}, 201)
+    answer = json_response({"client_id": "r", **case["registered"]}, 201)
     world = World({f"POST {ISSUER}/register": answer})
-    listed: dict[str, Any] = {"token_endpoint_auth_methods_supported": supported}
+    listed: dict[str, Any] = {"token_endpoint_auth_methods_supported": case["supported"]}
     client = identity(world, ClientProfile(), **listed)
-    assert (client.client_secret, client.method) == chosen
+    assert [client.client_secret, client.method] == case["chosen"]
 
 
 @pytest.mark.parametrize("method", ["client_secret_post", "private_key_jwt"])
@@ -402,19 +376,7 @@ def test_the_key_of_a_published_document_verifies_assertions(revision: str) -> N
     "auth-registration.cimd-url-shape-draft",
     revisions=EVERY_REVISION,
 )
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://example.com/c.json",
-        "https://example.com",
-        "https://example.com/",
-        "https://u:p@example.com/c.json",
-        "https://example.com/a/../c.json",
-        "https://example.com/./c.json",
-        "https://example.com/c.json#x",
-        "nonsense",
-    ],
-)
+@pytest.mark.parametrize("url", REGISTRATION["no_client_ids"])
 def test_an_address_that_can_be_no_client_id_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="metadata_url"):
         check_metadata_url(url)
@@ -465,19 +427,7 @@ def test_a_document_without_what_it_needs_is_not_made(
 
 
 @requirement("auth-flow.redirect-localhost-or-https", revisions=EVERY_REVISION)
-@pytest.mark.parametrize(
-    ("uri", "allowed"),
-    [
-        ("http://localhost:3000/cb", True),
-        ("http://127.0.0.1:3000/cb", True),
-        ("http://[::1]:3000/cb", True),
-        ("https://app.example/cb", True),
-        ("http://app.example/cb", False),
-        ("https://app.example/cb#x", False),
-        ("custom:/cb", False),
-        ("javascript:alert(1)", False),
-    ],
-)
+@pytest.mark.parametrize(("uri", "allowed"), REGISTRATION["redirect_uris"].items())
 def test_a_redirect_uri_is_https_or_loopback(uri: str, allowed: bool) -> None:
     for use in (lambda: Redirect(uri), lambda: client_metadata_document(CLIENT, "Agent", (uri,))):
         with nullcontext() if allowed else pytest.raises(ValueError, match="redirect URI"):

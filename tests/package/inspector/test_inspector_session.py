@@ -34,10 +34,13 @@ from mcpgen_runtime.inspector.inspector_session import (
 )
 from package.client.test_client_listen import Losing
 from package.inspector.inspected import HOSTILE, SERVER
+from package.tables import table
 
 pytestmark = pytest.mark.processes
 
 SECONDS = 10
+REQUESTS: dict[str, dict[str, Any]] = table("inspector_requests")
+"""Requests of the page, with the status and the field `Allow` of their responses."""
 ENDS = [max(REVISIONS), min(REVISIONS)]
 
 
@@ -412,34 +415,11 @@ async def test_the_page_is_sent_with_a_policy_for_its_own_code() -> None:
         }
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "fields", "status", "allowed"),
-    [
-        ("GET", "/", {}, 403, None),
-        ("GET", "/?token=x", {}, 403, None),
-        ("GET", "/events", {"authorization": "Bearer x"}, 403, None),
-        ("GET", "/events", {"authorization": None}, 403, None),
-        ("GET", "/events", {"host": "localhost:8000"}, 403, None),
-        ("GET", "/events", {"host": "127.0.0.1"}, 403, None),
-        ("GET", "/events", {"origin": "http://127.0.0.1:9000"}, 403, None),
-        ("GET", "/events", {"origin": "http://127.0.0.1:8000"}, 200, None),
-        ("GET", "/elsewhere", {}, 404, None),
-        ("POST", None, {}, 405, "GET"),
-        ("POST", "/events", {}, 405, "GET"),
-        ("GET", "/actions/request", {}, 405, "POST"),
-        ("POST", "/actions/request", {"content-type": "text/plain"}, 415, None),
-        ("POST", "/actions/request", {"content-length": "99999999999"}, 413, None),
-        ("GET", "/sandbox/x", {}, 403, None),
-        ("GET", "/sandbox/x", {"host": "localhost:8000"}, 404, None),
-        ("POST", "/sandbox/x", {"host": "localhost:8000"}, 405, "GET"),
-    ],
-)
-async def test_only_requests_of_the_page_are_served(
-    method: str, path: str | None, fields: dict[str, str | None], status: int, allowed: str | None
-) -> None:
+@pytest.mark.parametrize("row", REQUESTS.values(), ids=REQUESTS)
+async def test_only_requests_of_the_page_are_served(row: dict[str, Any]) -> None:
     async with open_page() as (http, _):
-        reply = await http.request(method, None, path, **fields)
-        assert (reply.status, reply.fields.get("allow")) == (status, allowed)
+        reply = await http.request(row["method"], None, row["path"], **row["fields"])
+        assert (reply.status, reply.fields.get("allow")) == (row["status"], row["allowed"])
 
 
 async def test_events_are_read_after_a_number() -> None:

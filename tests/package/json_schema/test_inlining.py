@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from kit.wire import PER_REQUEST
 from mcpgen_runtime import Server, connect
 from mcpgen_runtime.json_schema.inlining import INLINED_PARTS, inline_references
+from package.tables import table
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -26,48 +27,14 @@ def ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/$defs/{name}"}
 
 
-PLACE = {"type": "object", "properties": {"unit": ref("Unit")}, "required": ["unit"]}
 UNIT = {"enum": ["c", "k"]}
-LIKE_REFERENCES = {"default": ref("Unit"), "enum": [ref("Unit")]}
-INLINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    (
-        with_definitions(
-            {"a": ref("Place"), "b": {"anyOf": [ref("Unit")]}}, Place=PLACE, Unit=UNIT
-        ),
-        {"a": {**PLACE, "properties": {"unit": UNIT}}, "b": {"anyOf": [UNIT]}},
-    ),
-    (
-        with_definitions({"a": {**ref("Unit"), "description": "K or C."}}, Unit=UNIT),
-        {"a": {**UNIT, "description": "K or C."}},
-    ),
-    (with_definitions({"a": ref("x~1y~0z")}, **{"x/y~z": TEXT}), {"a": TEXT}),
-    (
-        with_definitions({"$ref": ref("Unit"), "b": LIKE_REFERENCES}, Unit=UNIT),
-        {"$ref": UNIT, "b": LIKE_REFERENCES},
-    ),
-    (
-        with_definitions({"enum": ref("Unit"), "properties": ref("Unit")}, Unit=UNIT),
-        {"enum": UNIT, "properties": UNIT},
-    ),
-    (
-        with_definitions({"a": ref("T")}, T={**TEXT, "title": "#/$defs/T"}),
-        {"a": {**TEXT, "title": "#/$defs/T"}},
-    ),
-    (
-        {
-            "type": "object",
-            "properties": {"a": {"$ref": "#/definitions/T"}},
-            "definitions": {"T": TEXT},
-        },
-        {"a": TEXT},
-    ),
-]
+INLINED: dict[str, dict[str, Any]] = table("inlined_references")
+"""Schemas, and their properties with the definitions in place of references."""
 
 
-@pytest.mark.parametrize(("schema", "properties"), INLINED, ids=lambda _: "")
-def test_definitions_take_the_place_of_references(
-    schema: dict[str, Any], properties: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("case", INLINED)
+def test_definitions_take_the_place_of_references(case: str) -> None:
+    schema, properties = INLINED[case]["schema"], INLINED[case]["properties"]
     before = copy.deepcopy(schema)
     assert inline_references(schema) == {"type": "object", "properties": properties}
     assert schema == before

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mcpgen_runtime.json_schema.validation import validator
 from package.json_schema.test_costs import DIALECTS
+from package.tables import table
 
 LONG = "a" * 5000
 VALUES: list[Any] = [
@@ -22,60 +23,7 @@ VALUES: list[Any] = [
     *({"a": 1}, {"a": "1"}, {"b": 1}, {"a": 1, "b": 2}, {"b": 2, "a": 1.0}, {"a": {"b": 1}}),
     *({"x1": 1}, {"x1": "1"}, {"a": 1, "x1": 1, "b": 1}, {"a:1": None}, [{"a": 1}, {"a": 1.0}]),
 ]
-TYPED: dict[str, Any] = {"properties": {"a": {"type": "integer"}}}
-PATTERNED: dict[str, Any] = {"patternProperties": {"^x": {"type": "integer"}}}
-FIRST: dict[str, Any] = {"prefixItems": [{"type": "integer"}]}
-SCHEMAS: list[dict[str, Any]] = [
-    *(
-        {"additionalProperties": False, **more}
-        for more in ({}, TYPED, PATTERNED, TYPED | PATTERNED)
-    ),
-    {"additionalProperties": {"type": "integer"}, **TYPED},
-    {"additionalProperties": True},
-    PATTERNED,
-    *({"uniqueItems": unique} for unique in (True, False)),
-    *({"multipleOf": factor} for factor in (1, 2, 0.5, 1e300)),
-    *({"items": {"type": kind}} for kind in ("integer", "number", "string", "boolean", "null")),
-    *({"items": {"type": "integer", bound: 1}} for bound in ("minimum", "maximum")),
-    *({"items": {"type": "number", bound: 1}} for bound in ("exclusiveMinimum", "multipleOf")),
-    {"items": {"type": ["integer", "null"]}},
-    {"items": {"type": "integer", "description": "d", "title": "t"}},
-    {"items": {"type": "object"}},
-    {"items": False},
-    {"items": {"type": "string"}, **FIRST},
-    FIRST,
-    {"unevaluatedItems": False},
-    {"unevaluatedItems": {"type": "string"}, **FIRST},
-    {"unevaluatedItems": False, **FIRST},
-    {"unevaluatedItems": False, "items": {}},
-    {"unevaluatedItems": False, "contains": {"type": "integer"}},
-    {"unevaluatedItems": False, "allOf": [FIRST]},
-    {"unevaluatedItems": False, "allOf": [{"unevaluatedItems": True}]},
-    {"unevaluatedItems": False, "anyOf": [FIRST, {"prefixItems": [{"type": "string"}, {}]}]},
-    {
-        "unevaluatedItems": False,
-        "if": {"minItems": 2},
-        "then": {"prefixItems": [{}, {}]},
-        "else": FIRST,
-    },
-    {"unevaluatedItems": False, "$ref": "#/$defs/two", "$defs": {"two": {"prefixItems": [{}, {}]}}},
-    {"unevaluatedProperties": False},
-    {"unevaluatedProperties": {"type": "integer"}, **TYPED},
-    {"unevaluatedProperties": False, **TYPED},
-    {"unevaluatedProperties": False, **PATTERNED},
-    {"unevaluatedProperties": False, "additionalProperties": {}},
-    {"unevaluatedProperties": False, "oneOf": [TYPED, {"properties": {"b": {"type": "string"}}}]},
-    {"unevaluatedProperties": False, "dependentSchemas": {"a": {"properties": {"b": {}}}}, **TYPED},
-    {"unevaluatedProperties": False, "allOf": [{"unevaluatedProperties": True}]},
-    {
-        "unevaluatedProperties": False,
-        "if": {"required": ["b"]},
-        "then": {"properties": {"b": {}}},
-        "else": TYPED,
-    },
-    {"pattern": "^a"},
-    {"propertyNames": {"pattern": "^[ab]"}},
-]
+SCHEMAS: list[dict[str, Any]] = table("keyword_schemas")
 
 
 OTHER_TEXTS = re.compile("regexes|not valid under")
@@ -88,15 +36,12 @@ def verdict(schema: dict[str, Any], value: Any) -> str | None:
     return next((error.message for error in errors), None)
 
 
-@pytest.mark.parametrize(
-    "number", range(len(SCHEMAS)), ids=lambda number: str(SCHEMAS[number])[:40]
-)
-def test_a_keyword_gives_the_verdicts_of_the_library(number: int) -> None:
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: str(schema)[:40])
+def test_a_keyword_gives_the_verdicts_of_the_library(schema: dict[str, Any]) -> None:
     def words(text: str | None) -> set[str]:
         """The words of an error, which names properties in their order, and the library sorted."""
         return {*re.findall(r"[\w'.]+", text or "")}
 
-    schema = SCHEMAS[number]
     complaint = validator(schema, "tests")
     for value in VALUES:
         expected, error = verdict(schema, value), complaint(value)

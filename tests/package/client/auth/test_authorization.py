@@ -48,6 +48,7 @@ from package.client.auth.protected import (
     serve_script,
     store_grant,
 )
+from package.tables import table
 from requirements import requirement
 
 OVER_HTTP = revisions_holding("auth-flow.401-at-any-request")
@@ -144,43 +145,26 @@ async def test_the_opening_waits_for_the_user_without_a_time_limit() -> None:
     assert left[0] > limits.opening  # what is left is the limit of the test
 
 
-NEW = "Bearer access-1"
-RENEWALS = {
-    "a refused token is renewed": (False, True, ["Bearer old", NEW], ["refresh_token"]),
-    "an ended token is renewed before it is sent": (True, True, [NEW], ["refresh_token"]),
-    "without a refresh token that is accepted, the user is asked": (
-        False,
-        False,
-        ["Bearer old", NEW],
-        ["refresh_token", "authorization_code"],
-    ),
-    "nor is an ended token sent then": (
-        True,
-        False,
-        [None, NEW],
-        ["refresh_token", "authorization_code"],
-    ),
-}
+RENEWALS: dict[str, dict[str, Any]] = table("stored_tokens")
+"""Whether the token has ended and can be renewed; the tokens sent, and the kinds of grants."""
 
 
 @requirement("auth-flow.local-public-client")
-@pytest.mark.parametrize(
-    ("ended", "renewable", "sent", "kinds"), RENEWALS.values(), ids=RENEWALS.keys()
-)
+@pytest.mark.parametrize("case", RENEWALS.values(), ids=RENEWALS)
 @every_revision
 async def test_a_stored_token_is_used_and_renewed_before_any_browser(
-    revision: str, ended: bool, renewable: bool, sent: list[str | None], kinds: list[str]
+    revision: str, case: dict[str, Any]
 ) -> None:
     store = MemoryStore()
     async with run_protected_server(revision) as (script, _):
-        await store_grant(script, store, renew_at=1.0 if ended else None)
-        if renewable:
+        await store_grant(script, store, renew_at=1.0 if case["ended"] else None)
+        if case["renewable"]:
             script.issuer.refresh_tokens["refresh-x"] = frozenset()
         async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
             await client.list_tools()
-        assert list(dict.fromkeys(script.authorizations)) == sent
-        assert [form["grant_type"] for form in script.issuer.forms] == kinds
-        assert len(script.issuer.visits) == len(kinds) - 1
+        assert list(dict.fromkeys(script.authorizations)) == case["sent"]
+        assert [form["grant_type"] for form in script.issuer.forms] == case["kinds"]
+        assert len(script.issuer.visits) == len(case["kinds"]) - 1
         assert script.issuer.forms[0]["client_id"] == "client-x"
 
 

@@ -32,16 +32,11 @@ from mcpgen_runtime.auth.registration import DEVICE_GRANT, ClientProfile
 from mcpgen_runtime.auth.steps import Fetched
 from mcpgen_runtime.auth.token_endpoint import Grant
 from package.client.auth.protected import Issuer, agreeing_user, run_protected_server
+from package.tables import table
 
 ENDPOINT = f"{ISSUER}/device"
-CODE: dict[str, Any] = {
-    "device_code": "secret-device-code",
-    "user_code": "WDJB-MJHT",
-    "verification_uri": f"{ISSUER}/activate",
-    "verification_uri_complete": f"{ISSUER}/activate?user_code=WDJB-MJHT",
-    "expires_in": 900,
-    "interval": 2,
-}
+CODES = table("device_codes")
+CODE: dict[str, Any] = CODES["code"]
 OVER_HTTP = revisions_holding("auth-server-metadata.prm-used-by-client")
 
 
@@ -150,17 +145,7 @@ def test_a_refusal_is_an_error_with_its_code(code: str) -> None:
     assert "secret-device-code" not in str(raised.value)
 
 
-BAD: dict[str, dict[str, Any]] = {
-    "no device code": {"device_code": None},
-    "a user code that is no text": {"user_code": ["a"]},
-    "a user code of other letters": {"user_code": "\u0430"},
-    "a user code that no one can type": {"user_code": "a\x1b[2J"},
-    "a long user code": {"user_code": "a" * 65},
-    "no address": {"verification_uri": None},
-    "a script as address": {"verification_uri": "javascript:alert(1)"},
-    "a private address": {"verification_uri": "https://10.0.0.1/activate"},
-    "a complete address of a file": {"verification_uri_complete": "file:///etc/passwd"},
-}
+BAD: dict[str, dict[str, Any]] = CODES["unsafe"]
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -15,9 +15,12 @@ from kit.issuer import KEY, RESOURCE, LoopbackIssuer, bearer, jwk_set, serving_i
 from kit.limits import SetLimit
 from kit.wire import SESSIONS, initialize
 from mcpgen_runtime import AnyOf, Introspection, JwtVerifier
+from package.tables import table
 from requirements import EVERY_REVISION, requirement
 
 HELLO = initialize(SESSIONS[-1])
+REFUSED: dict[str, dict[str, Any]] = table("introspection_answers")
+"""Members of an answer, and the reason that is logged."""
 
 
 @pytest.fixture
@@ -67,32 +70,17 @@ async def test_the_endpoint_gets_one_request_with_server_credentials(
     assert len(issuer.forms) == 4
 
 
-@pytest.mark.parametrize(
-    ("members", "reason"),
-    [
-        ({"active": False}, ""),
-        ({"active": "true"}, ""),
-        ({"active": None}, ""),
-        ({"aud": "https://other"}, "aud: expected this server"),
-        ({"aud": None}, "aud: expected this server"),
-        ({"iss": "https://other"}, "iss: expected an issuer of this server"),
-        ({"iss": 7}, "iss: expected an issuer of this server"),
-        ({"exp": 1}, "exp: expected a time in the future"),
-        ({"exp": "soon"}, "exp: expected a time in seconds"),
-        ({"sub": None, "client_id": None}, "sub: expected a subject"),
-    ],
-)
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 @requirement("auth-resource-server.audience-missing-rejected", revisions=EVERY_REVISION)
 async def test_an_answer_that_does_not_fit_is_refused(
     issuer: LoopbackIssuer,
-    members: dict[str, Any],
-    reason: str,
+    case: dict[str, Any],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
-    issuer.active["opaque"] = answer(**members)
+    issuer.active["opaque"] = answer(**case["members"])
     assert await statuses(issuer, "opaque") == [401]
-    assert f"a token was refused: {reason}" in caplog.text
+    assert f"a token was refused: {case['reason']}" in caplog.text
 
 
 @requirement("auth-resource-server.audience-missing-rejected", revisions=EVERY_REVISION)

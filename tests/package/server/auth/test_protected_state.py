@@ -28,6 +28,7 @@ from kit.wire import (
     streamable,
 )
 from mcpgen_runtime import CacheHint, Context, JwtVerifier, Principal, Server
+from package.tables import table
 from requirements import EVERY_REVISION, requirement
 
 
@@ -145,22 +146,7 @@ def server_with_scopes(**settings: Any) -> Server:
     return server
 
 
-ITEM = {"name": "name", "value": ""}
-CALLS: list[tuple[str, dict[str, Any]]] = [
-    ("tools/call", {"name": "secret", "arguments": {}}),
-    ("resources/read", {"uri": "data://secret"}),
-    ("resources/read", {"uri": "item://a"}),
-    ("prompts/get", {"name": "plan", "arguments": {"city": "Oslo"}}),
-    (
-        "completion/complete",
-        {"ref": {"type": "ref/prompt", "name": "plan"}, "argument": {"name": "city", "value": ""}},
-    ),
-    (
-        "completion/complete",
-        {"ref": {"type": "ref/resource", "uri": "item://{name}"}, "argument": ITEM},
-    ),
-    ("acme/secret", {}),
-]
+CALLS: list[list[Any]] = table("scoped_calls")
 
 
 @streamable

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from kit.wire import ALL
 from mcpgen_runtime import Server
 from mcpgen_runtime.testing import connected
+from package.tables import table
 
 NEWEST = ALL[-1]
 TEXT = {"type": "string"}
@@ -35,66 +36,7 @@ def answer_of(schema: Any, status: str = "200") -> dict[str, Any]:
 
 PETS = {1: {"id": 1, "name": "Rex", "tag": None}, 2: {"id": 2, "name": "Mia", "tag": "cat"}}
 
-PET = {"$ref": "#/components/schemas/Pet"}
-LIST = {"type": "array", "items": PET}
-
-
-DOCUMENT: dict[str, Any] = {
-    "openapi": "3.0.3",
-    "info": {"title": "Pets", "version": "1.2"},
-    "servers": [{"url": "https://{host}/v1", "variables": {"host": {"default": "pets.test"}}}],
-    "paths": {
-        "/pets": {
-            "get": {
-                "operationId": "listPets",
-                "summary": "List pets",
-                "tags": ["pets"],
-                "parameters": [
-                    {"name": "tags", "in": "query", "schema": {"type": "array", "items": TEXT}},
-                    {"name": "limit", "in": "query", "schema": {"type": "integer", "maximum": 100}},
-                    {"name": "X-Request-Id", "in": "header", "schema": TEXT},
-                ],
-                **answer_of(LIST),
-            },
-            "post": {
-                "operationId": "createPet",
-                "tags": ["pets"],
-                "requestBody": {"required": True, "content": {"application/json": {"schema": PET}}},
-                **answer_of(PET, "201"),
-            },
-        },
-        "/pets/{petId}": {
-            "parameters": [{"$ref": "#/components/parameters/PetId"}],
-            "get": {
-                "operationId": "getPet",
-                "description": "One pet.",
-                "tags": ["pets"],
-                **answer_of(PET),
-            },
-            "delete": {
-                "operationId": "deletePet",
-                "tags": ["admin"],
-                "deprecated": True,
-                "responses": {"204": {"description": "gone"}},
-            },
-        },
-    },
-    "components": {
-        "parameters": {"PetId": {"name": "petId", "in": "path", "required": True, "schema": TEXT}},
-        "schemas": {
-            "Pet": {
-                "type": "object",
-                "required": ["id", "name"],
-                "properties": {
-                    "id": {"type": "integer", "readOnly": True},
-                    "name": {**TEXT, "minLength": 1},
-                    "tag": {**TEXT, "nullable": True},
-                    "friends": LIST,
-                },
-            }
-        },
-    },
-}
+DOCUMENT: dict[str, Any] = table("pets_openapi")
 
 
 def one(

@@ -24,6 +24,7 @@ from mcpgen_runtime import (
     URLElicitation,
     URLElicitationRequiredError,
 )
+from package.tables import table
 
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
 with_modes = pytest.mark.parametrize("revision", revisions_holding("elicitation.mode-values"))
@@ -194,34 +195,16 @@ async def test_an_answer_is_an_instance_of_the_type_a_refusal_or_an_error_that_s
     assert re.search(told, text_in(said) if "result" in said else str(said["error"]["code"]))
 
 
-RED = {"const": "#f00", "title": "Red"}
-THREE = {"type": "string", "enum": ["Red", "Green", "Blue"]}
-CHOICES: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "one": {"type": "string", "enum": ["Red", "Green"]},
-        "titled": {"type": "string", "oneOf": [RED]},
-        "many": {"type": "array", "items": THREE, "minItems": 1, "maxItems": 2},
-        "titled_many": {"type": "array", "items": {"anyOf": [RED]}},
-    },
-}
+CHOICES = table("elicitation_choices")
+"""A form with choices, and answers: an answer that fits has no reason to be refused."""
 
 
 @with_modes
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ({"one": "Red", "titled": "#f00", "many": ["Red", "Green"], "titled_many": ["#f00"]}, ""),
-        ({"one": "Blue"}, "one: expected one of Red, Green"),
-        ({"many": ["Red", "Green", "Blue"]}, "many: expected at most 2 of the choices, got 3"),
-        ({"many": []}, "many: expected at least 1 of the choices, got 0"),
-        ({"many": ["Black"]}, "many: expected one of"),
-        ({"titled_many": ["Red"]}, "titled_many: expected one of #f00"),
-    ],
-)
-async def test_a_choice_is_one_of_the_values(revision: str, content: Any, reason: str) -> None:
+@pytest.mark.parametrize("case", CHOICES["answers"].values(), ids=CHOICES["answers"])
+async def test_a_choice_is_one_of_the_values(revision: str, case: dict[str, Any]) -> None:
+    content, reason = case["content"], case["reason"]
     answers = {"elicitation/create": accept_result(**content)}
-    async with connect_respondent(asking_server(CHOICES), revision, answers) as client:
+    async with connect_respondent(asking_server(CHOICES["form"]), revision, answers) as client:
         text = text_in(await client.call("ask"))
     if reason:
         assert reason in text
