@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -21,27 +22,7 @@ from mcpgen_runtime import JwtVerifier, Protected, Server
 
 pytestmark = pytest.mark.browser
 
-SPEAK = """
-async ([url, steps]) => {
-  const seen = [];
-  let session = null;
-  for (const [method, fields, message] of steps) {
-    const headers = { Accept: "application/json, text/event-stream", ...fields };
-    if (message !== null) headers["Content-Type"] = "application/json";
-    if (session !== null) headers["Mcp-Session-Id"] = session;
-    try {
-      const body = message === null ? undefined : JSON.stringify(message);
-      const response = await fetch(url, { method, headers, body });
-      session = response.headers.get("Mcp-Session-Id") ?? session;
-      const challenge = response.headers.get("WWW-Authenticate");
-      seen.push([response.status, await response.text(), challenge]);
-    } catch (error) {
-      seen.push([0, String(error), null]);
-    }
-  }
-  return [seen, session];
-}
-"""
+SPEAK = (Path(__file__).parent / "documents" / "speak.js").read_text("utf-8")
 
 Step = tuple[str, Mapping[str, str | None], Any]
 

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Error, Page, expect
@@ -15,71 +16,12 @@ from package.inspector.inspected import inspect_server
 
 pytestmark = pytest.mark.browser
 
-TELL = """
-const tell = (method, params, id) =>
-  parent.postMessage({ jsonrpc: "2.0", method, params, ...(id ? { id } : {}) }, "*");
-"""
 
-SENDING = {
-    "rtc": """
-        <script>
-        const peer = new RTCPeerConnection({ iceServers: [{ urls: "stun:PLACE" }] });
-        peer.createDataChannel("x");
-        peer.createOffer().then((offer) => peer.setLocalDescription(offer));
-        </script>""",
-    "hints": """
-        <link rel=preconnect href="http://PLACE"><link rel=prefetch href="http://PLACE/a">
-        <link rel=preload as=image href="http://PLACE/b"><link rel=manifest href="http://PLACE/c">
-        """,
-    "itself": """<script>location.href = "http://PLACE/itself";</script>""",
-    "refresh": """<meta http-equiv=refresh content="0;url=http://PLACE/refresh">""",
-    "form": """<form id=form action="http://PLACE/form"></form><script>form.submit();</script>""",
-    "ping": """
-        <a id=a ping="http://PLACE/ping" href="#x">x</a>
-        <script>a.click(); navigator.sendBeacon("http://PLACE/beacon", "x");</script>""",
-    "styles": """
-        <style>@import url(http://PLACE/a); body { background: url(http://PLACE/b); }</style>
-        <video poster="http://PLACE/c"></video><object data="http://PLACE/d"></object>""",
-    "sockets": """
-        <script>
-        new EventSource("http://PLACE/a");
-        new WebSocket("ws://PLACE/b");
-        </script>""",
-    "frames": """
-        <iframe srcdoc="<script>fetch('http://PLACE/a'); location = 'http://PLACE/b';</script>">
-        </iframe><script>window.open("http://PLACE/c", "_top");</script>""",
-    "worker": """
-        <script>new Worker(URL.createObjectURL(new Blob(["fetch('http://PLACE/a')"])));</script>""",
-}
+DOCUMENTS = Path(__file__).with_name("documents")
+SENDING = {path.stem: path for path in sorted((DOCUMENTS / "sending").iterdir())}
 """Documents that try to send to a place, each in its way."""
 
-STALLING = {
-    "loops": "<script>setTimeout(() => { for (;;); }, 100);</script>",
-    "stays": """
-        <script>addEventListener("message", ({ data }) => {
-          while (data.method === "ui/resource-teardown");
-        });</script>""",
-    "odd": f"""
-        <script>{TELL}
-        const circle = {{}};
-        circle.circle = circle;
-        for (const params of [circle, {{ data: circle }}, {{ data: 10n }}, new Map(), null])
-          for (const id of [undefined, 1, circle])
-            for (const method of ["notifications/message", "ui/notifications/size-changed",
-                "ui/notifications/initialized", "tools/call", "ui/open-link", "resources/read"])
-              tell(method, params, id);
-        tell({{ toString: 1 }}, {{}}, 1);
-        </script>""",
-    "floods": f"""
-        <script>{TELL}
-        setInterval(() => {{
-          for (let number = 0; number < 300; number += 1) {{
-            tell("notifications/message", {{ data: number }});
-            tell("ui/notifications/initialized", {{}});
-          }}
-        }}, 10);
-        </script>""",
-}
+STALLING = {path.stem: path for path in sorted((DOCUMENTS / "stalling").iterdir())}
 """Documents that keep the page busy."""
 
 SERVER = """
@@ -137,9 +79,9 @@ def place() -> Iterator[Place]:
 def url(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The page of an inspector of a server with hostile documents."""
     folder = tmp_path_factory.mktemp("hostile")
-    for name, html in (SENDING | STALLING).items():
-        text = f"<!doctype html><meta charset=utf-8>{html}<p id=end>end</p>"
-        (folder / f"{name}.html").write_text(text.replace("PLACE", place.name), "utf-8")
+    for path in (SENDING | STALLING).values():
+        text = path.read_text("utf-8").replace("PLACE", place.name)
+        (folder / path.name).write_text(text, "utf-8")
     (folder / "demo.py").write_text(SERVER, "utf-8")
     with inspect_server(folder) as page:
         yield page.url

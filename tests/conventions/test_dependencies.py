@@ -20,45 +20,16 @@ from conventions.sources import (
     python_files,
     relative_name,
     text_of,
+    toml_table,
     tree_of,
 )
 from mcpgen import __version__
 
 pytestmark = pytest.mark.lengthy
 
-CORE = {"msgspec", "anyio"}
-"""Libraries that a module of the package may import at its top."""
+LIBRARIES = {kind: frozenset(names) for kind, names in toml_table("libraries").items()}
+"""Names of libraries, by what may import them."""
 
-OPTIONAL = {
-    "aiohttp",
-    "argcomplete",
-    "cryptography",
-    "dotenv",
-    "filelock",
-    "httpcore2",
-    "httpx2",
-    "joserfc",
-    "jsonschema",
-    "keyring",
-    "mcpgen",
-    "opentelemetry",
-    "platformdirs",
-    "pytest",
-    "rich",
-    "ruamel",
-    "tomlkit",
-    "uritemplate",
-    "uvicorn",
-    "valkey",
-    "watchfiles",
-}
-"""Libraries that a module of the package may import only where it uses them."""
-
-TYPES_ONLY = {"typing_extensions"}
-"""Libraries that type checkers bundle; imported only under `TYPE_CHECKING`."""
-
-BROUGHT_ALONG = {"idna", "sniffio", "typing_extensions", "exceptiongroup"}
-"""Libraries that the core dependencies import themselves."""
 
 PROBE = """
 import json, sys
@@ -86,7 +57,7 @@ def test_importing_the_package_loads_only_core_dependencies(
     loaded: list[str] = json.loads(done.stdout)
     tops = {name.partition(".")[0] for name in loaded if not name.startswith("_")}
     others = tops - {PACKAGE.name} - set(sys.stdlib_module_names)
-    assert others <= CORE | BROUGHT_ALONG
+    assert others <= LIBRARIES["core"] | LIBRARIES["brought_along"]
     revisions = [name for name in loaded if name.startswith("mcpgen_runtime.r2")]
     assert loads_revisions or revisions == []
 
@@ -107,9 +78,11 @@ def foreign_imports(path: Path) -> Iterator[tuple[ast.stmt, set[str]]]:
 def forbidden_imports(path: Path) -> Iterator[str]:
     top, unrun = {*tree_of(path).body}, nodes_for_types(path)
     for node, names in foreign_imports(path):
-        allowed = CORE if node in top else CORE | OPTIONAL
+        allowed = LIBRARIES["core"]
+        if node not in top:
+            allowed |= LIBRARIES["optional"]
         if node in unrun:
-            allowed = allowed | TYPES_ONLY
+            allowed |= LIBRARIES["types_only"]
         for name in sorted(names - allowed):
             yield f"{relative_name(path)}:{node.lineno}: {name}"
 
@@ -141,7 +114,7 @@ def test_the_extras_of_features_bring_what_these_import(extra: str, files: list[
     listed = PROJECT["project"]["optional-dependencies"][extra]
     names = {each.partition(">=")[0] for each in listed}
     imported = {name for path in files for _, line in foreign_imports(path) for name in line}
-    assert imported - CORE - {"httpcore2"} == names  # which httpx2 brings along
+    assert imported - LIBRARIES["core"] - {"httpcore2"} == names  # which httpx2 brings along
 
 
 def test_it_has_the_version_license_and_pythons_of_the_tool() -> None:

@@ -15,6 +15,7 @@ from conventions.sources import (
     docstring_lines,
     python_files,
     relative_name,
+    toml_table,
     tree_of,
 )
 from mcpgen import schema
@@ -23,42 +24,7 @@ pytestmark = pytest.mark.lengthy
 
 DEFINITIONS = (GENERATOR / "schema" / "method_facts.py", GENERATOR / "schema" / "revision_facts.py")
 
-MAY_NAME_METHODS: Mapping[str, str] = {
-    "client/app_calls.py": "reads the user interface of a tool",
-    "client/skill_calls.py": "reads the files of skills",
-    "server/toolkit/skill_requests.py": "lists directories of skills as resources are listed",
-    "client/handler_checks.py": "what to use instead of messages that a revision lacks",
-    "client/application.py": "what handlers of a client are called with, and their checks",
-    "client/group_requests.py": "finds the server of a name, a resource or a reference",
-    "client/host.py": "calls the tools that a model asks for",
-    "client/served_tasks.py": "serves sampling and elicitation as tasks",
-    "runtime/task_handle.py": "polls tasks, which answer calls of tools",
-    "client/server_state.py": "keeps tools, session and elicitations by the messages about them",
-    "client/command_line.py": "has a command for each of them",
-    "protocol/lifecycle.py": "messages that move the states, capabilities that depend on params",
-    "protocol/requests.py": "cancellation, progress, log messages, subscriptions",
-    "protocol/handshake.py": "requests and notifications that a server serves itself",
-    "proxy/upstream.py": "asks the server behind a proxy for the log messages of clients",
-    "runtime/observability.py": "names spans by the tool or the prompt that they are about",
-    "sdk_names.py": "what to use instead of names of other SDKs",
-    "errors.py": "tells callers whether an error is about a resource that is not there",
-    "server/toolkit/dispatcher.py": "handles calls of tools",
-    "server/toolkit/compatibility.py": "lists and calls as servers of another SDK answer them",
-    "server/toolkit/function_handlers.py": "the shape of each request's function in another SDK",
-    "server/toolkit/mounted_items.py": "requests that are about items of mounted servers",
-    "server/toolkit/completions.py": "completes arguments of prompts and of templates",
-    "server/toolkit/prompts.py": "handles requests about prompts",
-    "server/toolkit/resources.py": "handles requests about resources",
-    "server/toolkit/registry.py": "the lists of the protocol, and requests about their items",
-    "server/toolkit/required_scopes.py": "reads which item a request is about",
-    "server/toolkit/middleware.py": "a tool's error becomes the result of a tool",
-    "server/toolkit/result_middleware.py": "keeps results of tools, prompts and resources",
-    "server/toolkit/tasks.py": "runs calls of tools as tasks",
-    "server/toolkit/tool_discovery.py": "lists and calls the tools that a search finds",
-    "server/toolkit/client_features/elicitation.py": "asks for elicitation",
-    "server/toolkit/client_features/input_required.py": "announces the end of a URL elicitation",
-    "server/toolkit/client_features/sampling_and_roots.py": "asks for sampling and for roots",
-}
+MAY_NAME_METHODS: Mapping[str, str] = toml_table("feature_modules")
 """Modules that implement a feature by the name of its methods, each with the feature."""
 
 

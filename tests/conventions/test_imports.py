@@ -19,75 +19,22 @@ from conventions.sources import (
     python_files,
     relative_name,
     text_of,
+    toml_table,
     tree_of,
 )
 
 pytestmark = pytest.mark.lengthy
 
-Layers = tuple[tuple[str, ...], ...]
+Layers = list[list[str]]
 
-GENERATOR_LAYERS: Layers = (
-    ("collisions", "errors", "names", "json_types", "literals"),
-    ("paths",),
-    ("input_files", "cache", "console", "findings"),
-    ("toml_records",),
-    ("schema",),
-    ("model",),
-    ("spec",),
-    ("render",),
-    ("diff",),
-    ("explain",),
-    ("package",),
-    ("adding", "project"),
-    ("port",),
-    ("contract",),
-    ("check_server",),
-    ("replay",),
-    ("cli",),
-    ("__main__",),
-)
 
-PACKAGE_LAYERS: Layers = (
-    ("sdk_names", "absence"),
-    ("foreign_text", "method_facts", "_unions"),
-    ("_structs", "data_uris"),
-    ("_extra_members",),
-    ("_decoding",),
-    ("revision_facts",),
-    ("command_masking",),
-    ("errors", "channel", "facts", "_wire"),
-    ("messages",),
-    ("json_schema", "values", "yaml_text"),
-    ("apps", "skills", "server_card", "tool_results"),
-    ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
-    ("protocol", "framing"),
-    ("auth",),
-    ("runtime.concurrency", "runtime.time_limits"),
-    ("transports",),
-    ("runtime",),
-    ("client", "revision.client", "revision.client_sync", "server", "revision.server"),
-    ("testing", "inspector", "proxy"),
-    ("server.chosen",),
-    ("server.commands",),
-    ("__init__",),
-    ("__main__",),
-)
-
-APART = {
-    ("client", "server"),
-    ("server", "client"),
-    ("client", "revision.server"),
-    ("server", "revision.client"),
-    ("runtime", "transports"),
-    ("protocol", "framing"),
-    ("revision.client", "revision.server"),
-    ("revision.server", "revision.client"),
-}
+LAYERS: dict[str, Layers] = toml_table("layers")
+APART = {(here, there) for here, there in LAYERS["apart"]}
 """Pairs that may not import each other, wherever they stand."""
 
 CODE = (
-    pytest.param(GENERATOR, GENERATOR_LAYERS, id="generator"),
-    pytest.param(PACKAGE, PACKAGE_LAYERS, id="package"),
+    pytest.param(GENERATOR, LAYERS["generator"], id="generator"),
+    pytest.param(PACKAGE, LAYERS["package"], id="package"),
 )
 
 
@@ -188,33 +135,11 @@ def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> N
 TEMPLATES = ROOT / "templates"
 CALL = re.compile(r"\bimport_module\(([^,()]*(?:\([^)]*\))?[^,()]*)")
 
-LIBRARIES = {
-    "json_schema/keywords.py": ("referencing.jsonschema",),
-    "json_schema/patterns.py": ("re2",),
-    "json_schema/validation.py": (
-        *("jsonschema", "jsonschema", "jsonschema", "jsonschema_specifications"),
-        *("attrs", "referencing.exceptions", "referencing.jsonschema"),
-    ),
-    "runtime/task_scope.py": ("trio",),
-    "yaml_text.py": ("yaml",),
-    "server/openapi/http_operation.py": ("uritemplate",),
-    "server/openapi/openapi_server.py": ("httpx2",),
-    "server/toolkit/compatibility.py": ("pydantic_core",),
-    "server/toolkit/compatible_arguments.py": ("pydantic",),
-    "server/toolkit/function_handlers.py": ("jsonschema", "jsonschema.exceptions"),
-    "server/toolkit/uri_templates.py": ("uritemplate",),
-}
+LOADED = toml_table("loaded_modules")
+LIBRARIES: dict[str, list[str]] = LOADED["libraries"]
 """Libraries that a package can do without: a type checker need not find them."""
 
-TABLES = {
-    "absence.py": "for errors: names of other SDKs, in packages with `migration`, and types",
-    "__init__.py.jinja": "the module of a public name, when the name is first used",
-    "client/configuration.py": "the client of several servers, which few packages have",
-    "client/async_client.py.jinja": "the client of the revision that `connect` names",
-    "merged_models.py": "the models of each revision, as types are first used",
-    "revisions.py.jinja": "the methods of a revision, when it is first negotiated",
-    "server/commands/serve_command.py": "the module of the user that a command line names",
-}
+TABLES: dict[str, str] = LOADED["tables"]
 """Modules by names from a table, each once."""
 
 

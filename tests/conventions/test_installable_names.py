@@ -9,63 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from conventions.sources import PACKAGE, ROOT, python_files, relative_name, text_of
+from conventions.sources import PACKAGE, ROOT, python_files, relative_name, text_of, toml_table
 from mcpgen.project import skeleton
 from mcpgen.render import closure
 
 pytestmark = pytest.mark.lengthy
 
-OWNERS = {
-    "aiohttp": "aio-libs/aiohttp",
-    "anyascii": "anyascii/anyascii",
-    "anyio": "agronholm/anyio",
-    "argcomplete": "kislyuk/argcomplete",
-    "black": "psf/black",
-    "bpe-openai": "github/rust-gems",
-    "click": "pallets/click",
-    "cryptography": "pyca/cryptography",
-    "datamodel-code-generator": "koxudaxi/datamodel-code-generator",
-    "fastmcp": "PrefectHQ/fastmcp",
-    "filelock": "tox-dev/filelock",
-    "google-re2": "google/re2",
-    "hatchling": "pypa/hatch",
-    "httpx2": "pydantic/httpx2",
-    "jinja2": "pallets/jinja",
-    "joserfc": "authlib/joserfc",
-    "jsonschema": "python-jsonschema/jsonschema",
-    "keyring": "jaraco/keyring",
-    "libcst": "Instagram/LibCST",
-    "mcp": "modelcontextprotocol/python-sdk",
-    "msgspec": "jcrist/msgspec",
-    "mypy": "python/mypy",
-    "nox": "wntrblm/nox",
-    "opentelemetry-api": "open-telemetry/opentelemetry-python",
-    "packaging": "pypa/packaging",
-    "platformdirs": "tox-dev/platformdirs",
-    "pre-commit": "pre-commit/pre-commit",
-    "pydantic": "pydantic/pydantic",
-    "pyright": "RobertCraigie/pyright-python",
-    "pytest": "pytest-dev/pytest",
-    "python-dotenv": "theskumar/python-dotenv",
-    "pyyaml": "yaml/pyyaml",
-    "rich": "Textualize/rich",
-    "ruamel.yaml": "sourceforge.net/p/ruamel-yaml",
-    "ruff": "astral-sh/ruff",
-    "tomlkit": "python-poetry/tomlkit",
-    "tree-sitter": "tree-sitter/py-tree-sitter",
-    "tree-sitter-typescript": "tree-sitter/tree-sitter-typescript",
-    "unidiff": "matiasb/python-unidiff",
-    "uritemplate": "python-hyper/uritemplate",
-    "uv": "astral-sh/uv",
-    "uvicorn": "Kludex/uvicorn",
-    "valkey": "valkey-io/valkey-py",
-    "watchfiles": "samuelcolvin/watchfiles",
-    "mcp-server-git": "modelcontextprotocol/servers",
-    # Of npm.
-    "@modelcontextprotocol/server-memory": "modelcontextprotocol/servers",
-    "mcp-remote": "geelen/mcp-remote",
-    "@modelcontextprotocol/server-everything": "modelcontextprotocol/servers",
-}
+OWNERS: dict[str, str] = {**toml_table("owners")["pypi"], **toml_table("owners")["npm"]}
 """The names, each with the repository of its owner."""
 
 COMMAND = re.compile(

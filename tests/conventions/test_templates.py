@@ -9,52 +9,19 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment, nodes
 
-from conventions.sources import GENERATOR, TEMPLATES, relative_name, text_of
+from conventions.sources import GENERATOR, TEMPLATES, relative_name, text_of, toml_table
 
 pytestmark = pytest.mark.lengthy
 
-NAMES = {
-    *("argument", "argument.name", "argument.type"),
-    *("method.name", "method.parameters", "method.python_name", "method.returns"),
-    *("alias.name", "alias.type", "class.name", "member.default", "member.name", "member.type"),
-    *("call.answer", "call.params", "call.python_name", "call.return_type"),
-    *("class_name", "base", "base_class", "check.name", "constraint", "tag.name", "variant.type"),
-    *("field.annotated or field.type_hint", "field.field", "field.name", "field.type_hint"),
-    *("field.represented_default", "fields[0].type_hint"),
-    *("fields[0].annotated or fields[0].type_hint", "part.type_hint"),
-    *("folder", "export.module", "kind.name", "kind.type", "method.type", "name", "type.name"),
-    *("module", "package.requires.package", "package.sole.folder", "runtime", "runtime_package"),
-    *("package.name", "revision.folder", "revision.lifecycle", "extension.module"),
-    *("revision.roles.client_capabilities", "revision.roles.implementation"),
-    *("revision.roles.meta", "revision.roles.server_capabilities"),
-    *("row.constant", "row.new", "row.old", "row.params", "row.result"),
-    "project.module",
-    *("argument.annotated", "argument.default", "argument.parameter", "field.default"),
-    *("field.type", "field.value", "member", "mirror.abc_imports", "mirror.calls_class"),
-    "mirror.example.handler_return_type",
-    *("mirror.example.method", "mirror.example_words", "mirror.msgspec_imports"),
-    *("mirror.calls_msgspec_imports", "mirror.calls_typing_imports"),
-    *("mirror.protocol", "mirror.typing_imports", "prompt.method", "resource.method"),
-    *("resource.number", "prompt.number", "tool.arguments", "tool.checks"),
-    *("tool.handler_arguments", "tool.handler_output", "tool.method", "tool.number"),
-    *("tool.output", "tool.result", "tool.return_type"),
-}
+TABLE = toml_table("template_expressions")
+NAMES = {*TABLE["names"]}
 """Expressions for names and types: made by the generator, never text of a schema."""
 
-DOCSTRINGS = {
-    *("call.doc", "call.handler_doc", "doc", "members.get(field.name)", "tag.doc"),
-    *("alias.doc", "class.doc", "member.doc", "method.doc"),
-    *("field.doc", "mirror.calls_doc", "mirror.doc", "prompt.doc", "resource.doc", "tool.doc"),
-}
+DOCSTRINGS = {*TABLE["docstrings"]}
 """Expressions for docstrings, quotes included, as `docstrings.docstring` makes them."""
 
 PROJECT_FILES = TEMPLATES / "project"
-PROJECT_VALUES = {
-    *("project.dev_requirements", "project.http_requirements", "project.install_mcpgen"),
-    *("project.mirror", "project.module", "project.namespace", "project.features"),
-    *("project.name", "project.requirements", "project.revisions", "project.side"),
-    *("project.schemas_dir", "project.transports"),
-}
+PROJECT_VALUES = {*TABLE["project"]}
 """Values allowed in files of a project other than Python: checked names, and TOML literals.
 
 `mcpgen.literals.checked` looks at each when it is written.

@@ -8,38 +8,17 @@ import socket
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from nanoidp.app import create_app  # type: ignore[import-untyped] # it has no types
 from werkzeug.serving import make_server
 
+TABLE = Path(__file__).parent / "tables" / "nanoidp.json"
 
-def settings(issuer: str, resource: str) -> dict[str, object]:
-    scopes = ["openid", "offline_access", "mcp:read", "files:write"]
-    declared = {"client_secret": "secret", "allowed_resources": [resource]}
-    return {
-        "config_version": 1,
-        "security_profile": "oauth21",
-        "oauth": {
-            "issuer": issuer,
-            "audience": issuer,
-            "refresh_token_rotation": True,
-            "scopes_supported": scopes,
-            "dynamic_registration": {"enabled": True},
-            "clients": [
-                {**declared, "client_id": "machine", "allowed_scopes": ["mcp:read"]},
-                {**declared, "client_id": "server"},
-                {"client_id": "screen", "token_endpoint_auth_method": "none"},
-                {
-                    **declared,
-                    "client_id": "web",
-                    "token_endpoint_auth_method": "client_secret_post",
-                    "redirect_uris": ["http://127.0.0.1:33418/callback"],
-                },
-            ],
-        },
-        "device_flow": {"polling_interval": 1},
-        "logging": {"level": "WARNING"},
-    }
+
+def settings(issuer: str, resource: str) -> Any:
+    text = TABLE.read_text("utf-8").replace("ISSUER", issuer)
+    return json.loads(text.replace("RESOURCE", resource))
 
 
 def main(resource: str) -> None:

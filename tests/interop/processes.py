@@ -35,6 +35,11 @@ ENVIRONMENT: Mapping[str, str] = {
 }
 
 
+def table(name: str) -> Any:
+    """The table in a file of the folder `tables`."""
+    return json.loads((HERE / "tables" / f"{name}.json").read_text("utf-8"))
+
+
 @contextmanager
 def run_server(
     *command: str, says: str = _URL, environment: Mapping[str, str] | None = None

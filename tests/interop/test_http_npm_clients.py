@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interop.processes import results
+from interop.processes import results, table
 from interop.revisions import (
     BATCHES,
     ELICITATION,
@@ -29,27 +29,7 @@ VISITS = [
         for revision in (HANDSHAKE[0], HANDSHAKE[-1])
     ),
 ]
-SAME = {
-    "server": {"name": "ours", "instructions": "Ask for a city."},
-    "district": ["north of Oslo", " \xfc  of Oslo", "=?base64?eA==?= of Oslo", " of Oslo"],
-    "side by side": [str(number) for number in range(20)],
-    "fail": {"isError": "out of order"},
-    "progress": [[1, 3], [2, 3], [3, 3]],
-    "log": ["warning", "notes", "rain"],
-    "resources": ["city://list", "city://map"],
-    "templates": ["city://{name}/weather"],
-    "read": "sun in Oslo",
-    "read blob": "iVBORw==",
-    "prompts": ["greet"],
-    "prompt": ["Greetings from Oslo"],
-    "complete": ["Oslo", "Ostrava"],
-    "sampling": "parrot says: <sun>",
-    "roots": "file:///maps",
-    "cancelled": ["gone", "true"],
-    "changes": ["prompts", "resources", "tools"],
-    "update": "city://list",
-    "part": "met again",
-}
+SAME: dict[str, Any] = table("npm_clients")
 """Expected results in every revision, by step."""
 
 AREAS = ("north", "=?base64?IMO8IA==?=", "=?base64?PT9iYXNlNjQ/ZUE9PT89?=", "=?base64??=")

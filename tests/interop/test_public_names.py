@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import BaseModel
 
 import mcpgen_runtime
+from interop.processes import HERE
 from mcpgen_runtime import Client, Context, Middleware, Server, models, sdk_names
 from mcpgen_runtime.client.chosen import ConnectOptions
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
@@ -27,62 +29,21 @@ from mcpgen_runtime.server.chosen import ServerOptions, ToolOptions
 
 pytestmark = pytest.mark.interop
 
-MODULES = (
-    *("mcp", "mcp.types", "mcp.server", "mcp.server.mcpserver", "mcp.server.lowlevel"),
-    *("mcp.client", "mcp.client.auth", "mcp.client.subscriptions"),
-    *("fastmcp", "fastmcp.client", "fastmcp.client.auth", "fastmcp.client.client"),
-    *("fastmcp.client.transports", "fastmcp.dependencies", "fastmcp.prompts"),
-    *("fastmcp.resources", "fastmcp.server", "fastmcp.server.auth", "fastmcp.server.dependencies"),
-    *("fastmcp.server.elicitation", "fastmcp.server.extensions", "fastmcp.server.middleware"),
-    *("fastmcp.server.providers", "fastmcp.server.transforms", "fastmcp.tools", "fastmcp.types"),
-)
+TABLE = tomllib.loads((HERE / "tables" / "public_names.toml").read_text("utf-8"))
+MODULES: list[str] = TABLE["modules"]
 """The modules that programs import from; their public names are those of `__all__`."""
 
 ABSENT: dict[str, frozenset[str]] = {
     "a capability is a mapping with the names on the wire": frozenset(
         name for name in mcp.types.__all__ if name.endswith("Capability")
     ),
-    "a union of literals or of messages, and helpers that decode one": frozenset(
-        {
-            *("CORE_RESULT_TYPES", "IconTheme", "IncludeContext", "SamplingContent"),
-            *("SamplingRole", "StopReason", "RequestParamsMeta", "JSONRPC_VERSION"),
-            *(name for name in mcp.types.__all__ if name.endswith(("_adapter", "_META_KEY"))),
-        }
+    "helpers that decode a union, and names of members": frozenset(
+        name for name in mcp.types.__all__ if name.endswith(("_adapter", "_META_KEY"))
     ),
     "data of errors, which is a mapping": frozenset(
         name for name in mcp.types.__all__ if name.endswith("ErrorData") and name != "ErrorData"
     ),
-    "messages that no revision has by this name": frozenset(
-        {"ElicitCompleteNotification", "ElicitCompleteNotificationParams"}
-    ),
-    "what extensions of the official SDK are made of": frozenset({"ClaimContext"}),
-    "parts of an authorization that the package keeps to itself": frozenset(
-        {"AuthorizationCodeResult", "PKCEParameters"}
-    ),
-    "checks of URIs, which the function of a template makes": frozenset(
-        {"DEFAULT_RESOURCE_SECURITY", "InvalidUriTemplate", "ResourceSecurity", "UriTemplate"}
-    ),
-    "applications in a client's window": frozenset({"FastMCPApp"}),
-    "versions of one tool, and views of a server's items": frozenset(
-        {
-            *("PromptsAsTools", "ResourcesAsTools", "VersionFilter", "VersionSpec"),
-            *("extract_version_spec", "forward", "forward_raw"),
-        }
-    ),
-    "files and skills as resources": frozenset(
-        {"ClaudeSkillsProvider", "FileSystemProvider", "SkillProvider", "SkillsDirectoryProvider"}
-    ),
-    "helpers and internals": frozenset(
-        {
-            *("CallArgument", "ElicitConfig", "FastMCPDeprecationWarning", "MCPDeprecationWarning"),
-            *("RequestStateBoundary", "ScalarElicitationType", "SessionKwargs", "Textarea"),
-            *("bind_request_context", "fastmcp_request_ctx", "get_elicitation_schema"),
-            *("handle_elicit_accept", "is_docket_available", "parse_elicit_response_type"),
-            *("resolve_dependencies", "transform_context_annotations"),
-            *("without_injected_parameters",),
-        }
-    ),
-    "the connection checks itself that the client is there": frozenset({"PingMiddleware"}),
+    **{reason: frozenset(names) for reason, names in TABLE["absent"].items()},
 }
 """Public names that are deliberately absent, without an error of their own, by reason."""
 

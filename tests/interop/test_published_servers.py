@@ -15,7 +15,7 @@ import mcp
 import pytest
 
 from conftest import ROOT
-from interop.processes import HERE, run_mcpgen
+from interop.processes import HERE, run_mcpgen, table
 from interop.stdio_programs import open_session, repository
 from kit.pages import serve_pages
 from mcpgen.model.choice import whole_features
@@ -171,33 +171,7 @@ async def test_times_are_converted_alike(modern: bool) -> None:
             assert all(text.startswith("!") for text in refused), refused
 
 
-GIT_CALLS: list[tuple[str, dict[str, Any]]] = [
-    ("git_status", {}),
-    ("git_diff_unstaged", {"context_lines": 0}),
-    ("git_add", {"files": ["a.txt"]}),
-    ("git_add", {"files": ["a.txt"]}),
-    ("git_diff_staged", {}),
-    ("git_reset", {}),
-    ("git_commit", {"message": "nothing"}),
-    ("git_add", {"files": ["."]}),
-    ("git_add", {"files": []}),
-    ("git_add", {"files": ["../b.txt"]}),
-    ("git_commit", {"message": "second"}),
-    ("git_log", {"max_count": 2}),
-    ("git_log", {"end_timestamp": "2026-01-03"}),
-    ("git_show", {"revision": "HEAD"}),
-    ("git_show", {"revision": "HEAD:a.txt"}),
-    ("git_show", {"revision": "--version"}),
-    ("git_diff", {"target": "HEAD~1"}),
-    ("git_diff", {"target": "-x"}),
-    ("git_diff", {"target": "nowhere"}),
-    ("git_create_branch", {"branch_name": "topic"}),
-    ("git_create_branch", {"branch_name": "topic"}),
-    ("git_checkout", {"branch_name": "topic"}),
-    ("git_checkout", {"branch_name": "HEAD~1"}),
-    ("git_branch", {"branch_type": "local"}),
-    ("git_branch", {"branch_type": "some"}),
-]
+GIT_CALLS: list[tuple[str, dict[str, Any]]] = table("git_calls")
 OWN_WORDS = {"!tool", "!Error", "!1 vali", "!No ch", "!Canno", "No cha"}
 """Beginnings of texts whose rest each server says in its own words."""
 

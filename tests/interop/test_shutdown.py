@@ -9,7 +9,7 @@ import time
 import anyio
 import pytest
 
-from interop.processes import run_server, wait_until_listening
+from interop.processes import run_server, table, wait_until_listening
 from interop.revisions import HANDSHAKE, STATELESS
 from mcpgen_runtime import McpError, connect
 
@@ -19,23 +19,7 @@ pytestmark = [
 ]
 
 APP = "interop.apps:lasting"
-HOSTS = {
-    "uvicorn": ("uvicorn", "--timeout-graceful-shutdown", "1", "--port", "{port}", APP),
-    "gunicorn": (
-        *("gunicorn", "-k", "uvicorn_worker.UvicornWorker", "--graceful-timeout", "2"),
-        *("-b", "127.0.0.1:{port}", APP),
-    ),
-    "gunicorn's own": (
-        *("gunicorn", "-k", "asgi", "--graceful-timeout", "2", "-b", "127.0.0.1:{port}", APP),
-    ),
-    "hypercorn": ("hypercorn", "--graceful-timeout", "1", "--bind", "127.0.0.1:{port}", APP),
-    "hypercorn on trio": (
-        *("hypercorn", "--graceful-timeout", "1", "-k", "trio", "--bind", "127.0.0.1:{port}", APP),
-    ),
-    "granian": (
-        *("granian", "--interface", "asgi", "--workers-kill-timeout", "1", "--port", "{port}", APP),
-    ),
-}
+HOSTS: dict[str, list[str]] = table("hosts")
 SERVES = "Uvicorn running|Booting worker|Running on|Started worker-1"
 BOUND = 6.0
 """Seconds within which each ends; the call would last for minutes."""
@@ -61,7 +45,7 @@ async def test_a_running_call_does_not_hold_up_the_end(host: str, revision: str)
             failures.append(error)
         ended.set()
 
-    command = [part.format(port=port) for part in HOSTS[host]]
+    command = [part.format(port=port) for part in (*HOSTS[host], APP)]
     async with anyio.create_task_group() as tasks:
         with run_server(sys.executable, "-m", *command, says=SERVES):
             tasks.start_soon(call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -27,6 +28,9 @@ pytestmark = pytest.mark.processes
 MISMATCH = -32020
 WITH_FIELDS = revisions_holding("headers.mcp-method")
 revision = revision_fixture(WITH_FIELDS)
+
+TABLE = json.loads(Path(__file__).with_name("request_fields.json").read_text("utf-8"))
+"""Schemas and arguments, with the fields that they become, or with marks in wrong places."""
 
 MARKED = tool(
     "marked",
@@ -140,19 +144,6 @@ async def test_texts_are_encoded_where_they_must_be(revision: str, text: str, fi
     assert "x-evil" not in call.fields | prompt.fields
 
 
-ALL = {"region": "us-west1", "flag": True, "count": -7, "plain": "x"}
-MARKED_ARGUMENTS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
-    "each once": (ALL, {"Region": "us-west1", "Flag": "true", "Count": "-7"}),
-    "that at the very path": ({"a": {"b": "x"}, "b": "y"}, {"Deep": "x"}),
-    "the greatest integer": ({"count": 2**53 - 1}, {"Count": "9007199254740991"}),
-    "none": ({}, {}),
-    "null": ({"region": None}, {}),
-    "an empty object": ({"a": {}}, {}),
-    "null in place of an object": ({"a": None}, {}),
-    "a number in place of an object": ({"a": 1}, {}),
-}
-
-
 @pytest.mark.requirement(
     "headers.param-client-support",
     "headers.param-mirrored",
@@ -164,12 +155,9 @@ MARKED_ARGUMENTS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "headers.param-absent-omitted",
     "headers.param-null-omitted",
 )
-@pytest.mark.parametrize(
-    ("arguments", "fields"), MARKED_ARGUMENTS.values(), ids=MARKED_ARGUMENTS.keys()
-)
-async def test_marked_arguments_leave_as_fields(
-    revision: str, arguments: Mapping[str, Any], fields: Mapping[str, str]
-) -> None:
+@pytest.mark.parametrize("row", TABLE["arguments"])
+async def test_marked_arguments_leave_as_fields(revision: str, row: str) -> None:
+    arguments, fields = TABLE["arguments"][row].values()
     async with connect_scripted(listing(revision, MARKED)) as (client, server):
         await client.list_tools()
         await client.call_tool("marked", arguments)
@@ -207,32 +195,10 @@ def schema(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-NO_MARKS = {"type": "object", "default": header(""), "enum": [header("")], "const": header("")}
-RIGHT: list[tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = [
-    (
-        schema(a=header("A-b_1!~."), n=header("N", "integer"), b=header("B", "boolean"), c={}),
-        {"a": "x", "n": 1, "b": True, "c": "y"},
-        {"A-b_1!~.": "x", "N": "1", "B": "true"},
-    ),
-    (
-        schema(a=schema(b=header("B")), b=header("A")),
-        {"a": {"b": "x"}, "b": "y"},
-        {"B": "x", "A": "y"},
-    ),
-    (schema(**{"x-mcp-header": header("H")}), {"x-mcp-header": "x"}, {"H": "x"}),
-    (schema(**{"x-mcp-header": {"type": "string"}}), {"x-mcp-header": "x"}, {}),
-    (schema(a=NO_MARKS), {"a": "x"}, {}),
-    (schema(properties=schema(items=header("P"))), {"properties": {"items": "x"}}, {"P": "x"}),
-    (schema(a=True), {"a": "x"}, {}),
-    ({"type": "object"}, {"a": "x"}, {}),
-]
-
-
 @pytest.mark.requirement("headers.param-statically-reachable")
-@pytest.mark.parametrize(("given", "arguments", "fields"), RIGHT)
-async def test_marks_are_read_with_the_path_of_arguments(
-    revision: str, given: Any, arguments: dict[str, Any], fields: dict[str, str]
-) -> None:
+@pytest.mark.parametrize("row", TABLE["right"])
+async def test_marks_are_read_with_the_path_of_arguments(revision: str, row: str) -> None:
+    given, arguments, fields = TABLE["right"][row].values()
     listed = {"name": "right", "inputSchema": given}
     async with connect_scripted(listing(revision, listed)) as (client, server):
         await client.list_tools()
@@ -249,24 +215,6 @@ def test_a_schema_that_is_nested_without_end_is_read() -> None:
 
 
 KINDS = ["number", "object", "array", "null", None, ["string", "null"], "strnig"]
-PLACES: Mapping[str, Any] = {
-    "root": header(kind="object", properties={}),
-    "items": schema(a={"type": "array", "items": header()}),
-    "prefixItems": schema(a={"type": "array", "prefixItems": [header()]}),
-    "oneOf": {**schema(), "oneOf": [schema(a=header())]},
-    "anyOf": schema(a={"anyOf": [header()]}),
-    "allOf": {**schema(), "allOf": [schema(a=header())]},
-    "not": {**schema(), "not": schema(a=header())},
-    "if": {**schema(), "if": schema(a=header())},
-    "then": {**schema(), "then": schema(a=header())},
-    "else": {**schema(), "else": schema(a=header())},
-    "$ref": {**schema(a={"$ref": "#/$defs/a"}), "$defs": {"a": header()}},
-    "definitions": {**schema(), "definitions": {"a": schema(a=header())}},
-    "additionalProperties": {**schema(), "additionalProperties": header()},
-    "patternProperties": {**schema(), "patternProperties": {"^a": header()}},
-    "dependentSchemas": {**schema(), "dependentSchemas": {"a": schema(a=header())}},
-    "a keyword of their own": {**schema(), "x-more": [{"deep": header()}]},
-}
 TOKEN = "a: x-mcp-header: expected an HTTP token, got "
 TYPE = "a: x-mcp-header: expected type integer, string or boolean, got "
 PLACE = "x-mcp-header 'Region': expected on a property reached through `properties` alone"
@@ -297,7 +245,7 @@ WRONG = [
     ),
     pytest.param(
         PLACE,
-        [*PLACES.values()],
+        [*TABLE["misplaced"].values()],
         marks=requirement("headers.param-no-indirect-paths", "tools.x-mcp-header-reachable"),
     ),
     *(

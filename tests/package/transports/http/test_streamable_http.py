@@ -6,6 +6,7 @@ import json
 import logging
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import anyio
@@ -29,8 +30,7 @@ scripted = partial(http_script.connect_scripted, timeouts=Timeouts(http=PAUSES))
 
 BROKEN = ResponseLostError("the line broke")
 UNREACHABLE = ConnectFailedError(URL, "no")
-LOG = b"data: %b\n\n" % json.dumps(log_message("on")).encode()
-RESULT = b"data: RESULT\n\n"
+LOG = json.dumps(log_message("on"))
 Answer: TypeAlias = bytes | int | Exception | StreamResponse | tuple[str, bytes]
 
 
@@ -81,87 +81,34 @@ class Connections(Script):
         return [round(after - before, 6) for before, after in pairwise(self.times)]
 
 
-ENDED = "https://mcp.example/a: the stream ended before the answer came"
+STREAMS = json.loads(Path(__file__).with_name("streams.json").read_text("utf-8"))
+"""Answers in turn, with the pauses before them, and what comes of it."""
+
 DONE = "done"
-ATTEMPTS = f"{ENDED}, and 5 attempts to take it up again brought nothing"
-FAILING = [0.5, 0.5, 1, 2, 4]
-POLLED = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]
+FAILURES = {"broken": BROKEN, "unreachable": UNREACHABLE}
 
 
-def polls(event: bytes) -> list[Answer]:
-    """Connections of which each brings a new id and an event."""
-    return [b"id: 1\nretry: 0\n\n", *(b"id: %d\n%b\n" % (n, event) for n in range(2, 9)), 404]
-
-
-NO_EVENTS = f"{URL}: expected text/event-stream, came HTTP 200, application/json"
-RETRIES = {b"0": 0.1, b"99": 0.1, b"101": 0.101, b"3600000": 3600, b"3600001": 3600}
-BREAKS = [StreamResponse(b"id: 7\n\n", BROKEN), b"id\n\n"]
-STREAMS: dict[str, tuple[list[Any], list[float], str]] = {
-    "a stream is resumed after half a second": ([b"id: 1-0\n\n", RESULT], [0.5], DONE),
-    "the pause is that of the server": ([b"id: 1\nretry: 300\n\n", RESULT], [0.3], DONE),
-    "a server may close the connection again and again": (
-        [b"id: 1\nretry: 200\n\n", b"id: 2\n\n", b"id: 3\n\n", RESULT],
-        [0.2, 0.2, 0.4],
-        DONE,
-    ),
-    **{
-        f"retry {retry!r} is a pause within bounds": (
-            [b"retry: %b\nid: 1\n\n" % retry, RESULT],
-            [pause],
-            DONE,
-        )
-        for retry, pause in RETRIES.items()
-    },
-    "a server that refuses for long": ([b"id: 7\n\n", 503], FAILING, ATTEMPTS),
-    "no connection": ([b"id: 7\n\n", UNREACHABLE], FAILING, ATTEMPTS),
-    "broken connections": ([b"id: 7\n\n", BROKEN], FAILING, ATTEMPTS),
-    **{
-        f"HTTP {status} is final": (
-            [b"id: 7\n\n", status],
-            [0.5],
-            f"{ENDED}, and can't be taken up again: GET {URL} answered HTTP {status}",
-        )
-        for status in (400, 404, 405, 409, 410)
-    },
-    "without ids nothing is resumed": ([StreamResponse(LOG, BROKEN)], [], f"{ENDED}: the line b"),
-    "the reason is that of the last connection": (BREAKS, [0.5], f"{ENDED}; the server may"),
-    "an event that was cut is sent again": (
-        [StreamResponse(b"id: 7\n\nid: cut\ndata: {", BROKEN), RESULT],
-        [0.5],
-        DONE,
-    ),
-    "events only": ([b"id: 7\n\n", ("application/json", b"{}")], [0.5], NO_EVENTS),
-    **{
-        f"polls with {event!r} grow rarer": (polls(event), POLLED, "HTTP 404")
-        for event in (b"", b"data\n", b"event: other\ndata: x\n")
-    },
-    "a message ends the growth of pauses": (
-        [b"id: 1\nretry: 0\n\n", b"", LOG, b"", b"", 404],
-        [0.1, 0.2, 0.1, 0.1, 1],
-        "HTTP 404",
-    ),
-    "the pause of the server holds until a second failure": (
-        [b"retry: 200\nid: 1\n\n", 503, 503, 404],
-        [0.2, 0.2, 1],
-        "HTTP 404",
-    ),
-    "a message resets the attempts": (
-        [b"id: 7\n\n", 503, 503, 503, LOG, 503, 404],
-        [0.5, 0.5, 1, 2, 0.5, 0.5],
-        "HTTP 404",
-    ),
-}
+def answer_of(row: Any) -> Answer:
+    """An answer of the table: a status, the text of a stream, a text of a type, or a failure."""
+    if isinstance(row, int):
+        return row
+    if isinstance(row, str):
+        return row.replace("LOG", LOG).encode()
+    if "type" in row:
+        return row["type"], row["text"].encode()
+    failure = FAILURES[row["fails"]]
+    if "text" not in row:
+        return failure
+    return StreamResponse(row["text"].replace("LOG", LOG).encode(), failure)
 
 
 @pytest.mark.requirement("http.retry-respected", "http.client-polls")
-@pytest.mark.parametrize(("answers", "pauses", "outcome"), STREAMS.values(), ids=STREAMS.keys())
+@pytest.mark.parametrize("case", STREAMS["calls"])
 def test_the_stream_of_a_call_is_resumed_after_pauses(
-    revision: str,
-    answers: list[Answer],
-    pauses: list[float],
-    outcome: str,
-    monkeypatch: pytest.MonkeyPatch,
+    revision: str, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    answers, pauses, outcome = STREAMS["calls"][case].values()
+
     async def main() -> None:
         async with connect(URL, revision=revision) as client:
             if outcome == DONE:
@@ -170,7 +117,7 @@ def test_the_stream_of_a_call_is_resumed_after_pauses(
             with pytest.raises(ResponseLostError, match=outcome):
                 await client.call_tool("echo")
 
-    script = Connections(revision, *answers)
+    script = Connections(revision, *map(answer_of, answers))
     reach(script, monkeypatch)
     simulate("asyncio", 0, main)
     assert script.pauses() == pauses
@@ -192,29 +139,12 @@ def use_standalone_stream(
     simulate("asyncio", 0, main)
 
 
-STANDALONE: dict[str, tuple[list[Answer], list[float], list[str | None]]] = {
-    "resumed until it is refused for good": (
-        [UNREACHABLE, b"id: 1\n" + LOG, 503, 409, b"", 405],
-        [0.5, 0.5, 0.5, 1, 2],
-        [None, None, "1", "1", "1", "1"],
-    ),
-    "tried ever less, each half minute at last": (
-        [LOG, *[503] * 8, 405],
-        [0.5, 0.5, 1, 2, 4, 8, 16, 30, 30],
-        [None] * 10,
-    ),
-}
-
-
-@pytest.mark.parametrize(("answers", "pauses", "ids"), STANDALONE.values(), ids=STANDALONE.keys())
+@pytest.mark.parametrize("case", STREAMS["standalone"])
 def test_the_standalone_stream_is_reopened_after_pauses(
-    revision: str,
-    answers: list[Answer],
-    pauses: list[float],
-    ids: list[str | None],
-    monkeypatch: pytest.MonkeyPatch,
+    revision: str, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = Connections(revision, *answers, standalone=True)
+    answers, pauses, ids = STREAMS["standalone"][case].values()
+    script = Connections(revision, *map(answer_of, answers), standalone=True)
     use_standalone_stream(script, monkeypatch)
     assert (script.pauses(), script.ids) == (pauses, ids)
 
