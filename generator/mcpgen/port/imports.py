@@ -132,9 +132,19 @@ class _Fixer(cst.CSTTransformer):
             each for each in needed if (each.name or each.module) in mentions.names
         }
         self._imported: set[tuple[Target, str]] = set()
+        self._depth = 0
         self._path = path
         self._package = package
         self._mentions = mentions
+
+    def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
+        self._depth += 1
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        self._depth -= 1
+        return updated_node
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
@@ -192,7 +202,12 @@ class _Fixer(cst.CSTTransformer):
         return made
 
     def _imports(self, targets: Iterable[tuple[Target, str]]) -> list[cst.BaseSmallStatement]:
-        """Imports of targets, and of what else the module needs, each once."""
+        """Imports of targets, and of what else the module needs, each once.
+
+        An import in a block binds names there alone, so that has only the names given by it.
+        """
+        if self._depth:
+            return _lines_of(self._package, {*targets})
         whole = {*targets, *((each, each.name or each.module) for each in self.needed)}
         self.needed = set()
         new = whole - self._imported
