@@ -58,6 +58,8 @@ os.environ.setdefault("PIP_COMPILE", "0")  # most modules that are installed are
 os.environ.setdefault("NODE_COMPILE_CACHE", f"{ROOT / '.nox' / '.cache' / 'node'}")
 GOLDEN = "generated/mcpgen_runtime"
 CODE = ("generator", "generated", "templates", "tests", "examples", "noxfile.py")
+WITH_PACKAGE = {"PYTHONPATH": os.pathsep.join(("tests", "generated"))}
+"""Lets programs in the folder of the tests import the committed package."""
 ENVIRONMENTS = ("test", "interop", "lint", "proxies")
 """Groups of dependencies with an environment each, which sessions share."""
 BYTES = tuple(
@@ -407,7 +409,7 @@ def findings(session: nox.Session) -> None:
     """The figures of docs/generated-sdk.md are those of this tree; `-- --write` renews them."""
     enter(session, "interop")
     program = ("python", "-m", "tests.findings", f"{session.cache_dir}")
-    session.run(*program, *session.posargs, env={"PYTHONPATH": "tests"})
+    session.run(*program, *session.posargs, env=WITH_PACKAGE)
 
 
 @measured
@@ -457,10 +459,9 @@ def conformance(session: nox.Session) -> None:
     suite = conformance_suite(session)
     counts = f"--outcomes={outcomes_of(session)}"
     run = ("python", "-m", "tests.conformance", "--npm", suite, counts)
-    environment = {"PYTHONPATH": "tests"}
-    session.run(*run, *session.posargs, env=environment)
+    session.run(*run, *session.posargs, env=WITH_PACKAGE)
     if os.environ.get("CI") and not session.posargs:
-        session.run(*run, "--side", "server", "--answers", "sse", env=environment)
+        session.run(*run, "--side", "server", "--answers", "sse", env=WITH_PACKAGE)
 
 
 @measured

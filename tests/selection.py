@@ -170,17 +170,26 @@ def is_own(item: pytest.Item, older: Container[str]) -> bool:
     return item.nodeid not in older and (not revisions or not revisions <= set(OLDER_REVISIONS))
 
 
+def has_goldens(item: pytest.Item | Case) -> bool:
+    """Whether a test compares what it sees with goldens of syrupy."""
+    function = item.function if isinstance(item, Case) else item
+    return "snapshot" in getattr(function, "fixturenames", ())
+
+
 def revisions_of(item: pytest.Item | Case) -> set[str]:
     """The revisions in the name of a test."""
     return set(REVISION_NAME.findall(item.name))
 
 
 def older_cases(items: Iterable[pytest.Item | Case]) -> set[str]:
-    """Ids of tests for whose function and other parameters there is a newer revision."""
+    """Ids of tests for whose function and other parameters there is a newer revision.
+
+    A function with goldens keeps all its cases together: a golden that no case asks for is unused.
+    """
     cases: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for item in items:
         revisions = revisions_of(item)
-        if len(revisions) == 1:
+        if len(revisions) == 1 and not has_goldens(item):
             cases[REVISION_NAME.sub("*", item.nodeid)].append((revisions.pop(), item.nodeid))
     return {test for rows in cases.values() for _, test in sorted(rows)[:-1]}
 
@@ -190,7 +199,7 @@ def beyond_sample(items: Iterable[pytest.Item]) -> set[str]:
     alike: defaultdict[tuple[object, ...], list[pytest.Item]] = defaultdict(list)
     for item in items:
         is_older = item.get_closest_marker("older") is not None
-        if (is_older or on_trio(item)) and "snapshot" not in getattr(item, "fixturenames", ()):
+        if (is_older or on_trio(item)) and not has_goldens(item):
             name = item.nodeid.partition("[")[0]
             claims = tuple(mark.args for mark in item.iter_markers("requirement"))
             alike[name, on_trio(item), frozenset(revisions_of(item)), claims].append(item)

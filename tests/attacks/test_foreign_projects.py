@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from documents import ROOT
+from generator.command_line import Done, run_python
 from mcpgen import schema
 from mcpgen.package import manifest, settings
 
@@ -24,36 +23,25 @@ OLDEST = schema.revisions()[0].name
 MODULE = f"r{OLDEST.replace('-', '_')}/methods.py"
 TEMPLATE = "package/revision/methods.py.jinja"
 SECRET = "secret of another file"
-SECONDS = 120.0
-"""Time that a command may take; the limits make it a fraction of that."""
-
 TABLE = f"[tool.mcpgen]\nrevisions = ['{OLDEST}']\nparts = ['types']\n"
 
 
-def run(root: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run mcpgen in a folder."""
-    return subprocess.run(
-        [sys.executable, "-m", "mcpgen", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(root / "generator")},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+def run(folder: Path, *words: str) -> Done:
+    """Run mcpgen in a folder, in a process of its own."""
+    return run_python("-m", "mcpgen", *words, cwd=folder, paths=(ROOT / "generator",))
 
 
-def expect_refusal(done: subprocess.CompletedProcess[str], *parts: str) -> None:
+def expect_refusal(done: Done, *parts: str) -> None:
     """One line, which names the place and shows nothing of other files."""
-    assert done.returncode in (1, 2)
-    lines = done.stderr.splitlines()
-    assert len([line for line in lines if "error" in line]) == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "unexpected" not in done.stderr
-    assert SECRET not in done.stderr + done.stdout
-    assert len(done.stderr) < 4000
+    assert done.code in (1, 2)
+    lines = done.err.splitlines()
+    assert len([line for line in lines if "error" in line]) == 1, done.err
+    assert "Traceback" not in done.err
+    assert "unexpected" not in done.err
+    assert SECRET not in done.err + done.out
+    assert len(done.err) < 4000
     for part in parts:
-        assert part in done.stderr
+        assert part in done.err
 
 
 def project(tmp_path: Path, text: str) -> Path:
@@ -89,14 +77,12 @@ OUTSIDE: dict[str, tuple[str, Callable[[Path], object]]] = {
 @pytest.mark.parametrize("case", OUTSIDE)
 @pytest.mark.parametrize("command", [(), ("update",), ("check",)], ids=" ".join)
 def test_settings_lead_nowhere_out_of_their_project(
-    case: str, command: tuple[str, ...], root: Path, tmp_path: Path
+    case: str, command: tuple[str, ...], tmp_path: Path
 ) -> None:
     text, prepare = OUTSIDE[case]
     folder = project(tmp_path, text)
     prepare(folder)
-    expect_refusal(
-        run(root, folder, *command), f"expected a path within the folder of {settings.FILE}"
-    )
+    expect_refusal(run(folder, *command), f"expected a path within the folder of {settings.FILE}")
     assert [*(tmp_path / "outside").iterdir()] == []
 
 
@@ -108,12 +94,12 @@ def edit_manifest(package: Path, change: Callable[[dict[str, Any]], None]) -> No
 
 
 @pytest.fixture(scope="module")
-def package_folder(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def package_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a package, and with the template that it was made with; tests copy it."""
     folder = tmp_path_factory.mktemp("rendered")
-    run(root, folder, "templates", "copy", TEMPLATE, "own")
+    run(folder, "templates", "copy", TEMPLATE, "own")
     words = ("-q", "-r", OLDEST, "--parts", "types", "--templates", "own", "-o", "pkg")
-    assert run(root, folder, *words).returncode == 0
+    assert run(folder, *words).code == 0
     return folder
 
 
@@ -132,12 +118,12 @@ def publish(rendered: Path, folder: Path, line: str) -> None:
 
 @pytest.mark.parametrize("command", ["check", "patch", "update"])
 def test_a_template_of_others_runs_no_code(
-    command: str, root: Path, tmp_path: Path, package_folder: Path
+    command: str, tmp_path: Path, package_folder: Path
 ) -> None:
     code = "cycler.__init__.__globals__.os.mkdir('ran')"
     publish(package_folder, tmp_path, "{% set _ = " + code + " %}")
     words = ("--force",) if command == "update" else ()
-    expect_refusal(run(root, tmp_path, command, "pkg", *words), f"own/{TEMPLATE}:1: ")
+    expect_refusal(run(tmp_path, command, "pkg", *words), f"own/{TEMPLATE}:1: ")
     assert not (tmp_path / "ran").exists()
 
 
@@ -145,19 +131,19 @@ def test_a_template_of_others_runs_no_code(
     "line", ["{% include '../../outside' %}", "{% include 'package/../../outside' %}"]
 )
 def test_a_template_includes_no_file_outside(
-    line: str, root: Path, tmp_path: Path, package_folder: Path
+    line: str, tmp_path: Path, package_folder: Path
 ) -> None:
     (tmp_path / "outside").write_text(SECRET)
     publish(package_folder, tmp_path, line)
-    expect_refusal(run(root, tmp_path, "check", "pkg"), "there is no template")
+    expect_refusal(run(tmp_path, "check", "pkg"), "there is no template")
 
 
 @pytest.fixture(scope="module")
-def types_folder(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def types_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A package of types; tests change copies of it."""
     folder = tmp_path_factory.mktemp("written")
     words = ("-q", "-r", OLDEST, "--parts", "types", "-o", "pkg")
-    assert run(root, folder, *words).returncode == 0
+    assert run(folder, *words).code == 0
     return folder / "pkg"
 
 
@@ -177,19 +163,19 @@ EDITS = {
 
 @pytest.mark.parametrize("case", EDITS)
 def test_hostile_edits_are_kept_as_they_are_or_refused(
-    case: str, root: Path, tmp_path: Path, types_folder: Path
+    case: str, tmp_path: Path, types_folder: Path
 ) -> None:
     folder = copy_package(types_folder, tmp_path)
     with (folder / MODULE).open("a") as module:
         module.write(f"\n\n{EDITS[case]}\n")
     edited = (folder / MODULE).read_bytes()
-    done = run(root, tmp_path, "patch", "pkg")
-    assert done.returncode in (0, 1, 2)
-    assert "Traceback" not in done.stderr
-    assert "unexpected" not in done.stderr
-    assert len(done.stdout + done.stderr) < 4000
+    done = run(tmp_path, "patch", "pkg")
+    assert done.code in (0, 1, 2)
+    assert "Traceback" not in done.err
+    assert "unexpected" not in done.err
+    assert len(done.out + done.err) < 4000
     assert (folder / MODULE).read_bytes() == edited
-    assert (tmp_path / "pkg.patch").exists() == (done.returncode == 0)
+    assert (tmp_path / "pkg.patch").exists() == (done.code == 0)
 
 
 def hunk(path: str, removed: str, added: str = "import os") -> str:
@@ -208,35 +194,33 @@ PATCHES = {
 
 
 @pytest.mark.parametrize("case", PATCHES)
-def test_hostile_patches_are_refused(
-    case: str, root: Path, tmp_path: Path, types_folder: Path
-) -> None:
+def test_hostile_patches_are_refused(case: str, tmp_path: Path, types_folder: Path) -> None:
     folder = copy_package(types_folder, tmp_path)
     before = (folder / MODULE).read_bytes()
     (tmp_path / "own.patch").write_text(PATCHES[case])
     words = ("update", "pkg", "--force", "--patch", "own.patch")
-    done = run(root, tmp_path, *words)
-    assert done.returncode == 2
-    error = done.stderr.splitlines()[1]
+    done = run(tmp_path, *words)
+    assert done.code == 2
+    error = done.err.splitlines()[1]
     assert error.startswith("mcpgen: error: own.patch: expected ")
     assert len(error) < 400
-    assert "\x1b" not in done.stderr
-    assert len(done.stderr) < 4000
+    assert "\x1b" not in done.err
+    assert len(done.err) < 4000
     assert (folder / MODULE).read_bytes() == before
     assert not (tmp_path / "outside.py").exists()
 
 
 @pytest.mark.parametrize("path", ["../outside.py", "/tmp/outside.py", "mcpgen.json"])
 def test_a_patch_reaches_modules_of_the_package_alone(
-    path: str, root: Path, tmp_path: Path, types_folder: Path
+    path: str, tmp_path: Path, types_folder: Path
 ) -> None:
     copy_package(types_folder, tmp_path)
     outside = tmp_path / "outside.py"
     outside.write_text("a = 1\n")
     (tmp_path / "own.patch").write_text(hunk(path, "a = 1"))
-    done = run(root, tmp_path, "update", "pkg", "--patch", "own.patch")
-    assert done.returncode == 0
-    assert "is not in the package: its edits have no effect" in done.stdout
+    done = run(tmp_path, "update", "pkg", "--patch", "own.patch")
+    assert done.code == 0
+    assert "is not in the package: its edits have no effect" in done.out
     assert outside.read_text() == "a = 1\n"
 
 
@@ -265,7 +249,7 @@ FOREIGN: dict[str, Callable[[str, dict[str, Any]], None]] = {
     ],
 )
 def test_files_that_only_a_manifest_names_show_nothing(
-    kind: str, suffix: str, marked: bool, root: Path, tmp_path: Path, types_folder: Path
+    kind: str, suffix: str, marked: bool, tmp_path: Path, types_folder: Path
 ) -> None:
     text = f"@@ -1 +1 @@ {SECRET}\n-{SECRET}\n+++ {SECRET}\n"
     (tmp_path / "outside").mkdir()
@@ -286,39 +270,39 @@ def test_files_that_only_a_manifest_names_show_nothing(
     for path in paths if kind != "templates" else paths[:1]:
         edit_manifest(package, partial(FOREIGN[kind], path))
         for command in commands:
-            done = run(root, checkout, command, "pkg")
+            done = run(checkout, command, "pkg")
             expect_refusal(done, "which only its mcpgen.json names")
         shutil.rmtree(package)
         package = copy_package(types_folder, checkout)
 
 
 def test_a_patch_is_written_nowhere_that_only_a_record_names(
-    root: Path, tmp_path: Path, types_folder: Path
+    tmp_path: Path, types_folder: Path
 ) -> None:
     inner = tmp_path / "checkout"
     inner.mkdir()
     (tmp_path / "far.patch").write_text("")
     folder = copy_package(types_folder, inner)
-    run(root, inner, "update", "pkg", "--patch", "../far.patch")
+    run(inner, "update", "pkg", "--patch", "../far.patch")
     with (folder / MODULE).open("a") as module:
         module.write("\n\ndef added() -> None:\n    pass\n")
-    expect_refusal(run(root, inner, "patch", "pkg"), "--patch")
+    expect_refusal(run(inner, "patch", "pkg"), "--patch")
     assert (tmp_path / "far.patch").read_text() == ""
-    assert run(root, inner, "patch", "pkg", "--patch", "../far.patch").returncode == 0
+    assert run(inner, "patch", "pkg", "--patch", "../far.patch").code == 0
     assert "added" in (tmp_path / "far.patch").read_text()
 
 
-def test_a_folder_of_revisions_names_no_folder_outside(root: Path, tmp_path: Path) -> None:
+def test_a_folder_of_revisions_names_no_folder_outside(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     row = '[[revision]]\nname = "../../outside"\nstatus = "final"\nofficial = ""\ndigest = ""\n'
     (tmp_path / "own" / "revisions.toml").write_text(row)
     for words in (("list",), ("-r", "../../outside", "-o", "pkg")):
-        expect_refusal(run(root, tmp_path, *words, "--schemas", "own"), "/revision/0/name: ")
+        expect_refusal(run(tmp_path, *words, "--schemas", "own"), "/revision/0/name: ")
     assert not (tmp_path / "pkg").exists()
 
 
 @pytest.mark.parametrize("name", ["2030-01-01", "revisions.toml"])
-def test_a_revision_is_added_through_no_link(name: str, root: Path, tmp_path: Path) -> None:
+def test_a_revision_is_added_through_no_link(name: str, tmp_path: Path) -> None:
     folder = schema.revisions()[0].folder
     (tmp_path / "own").mkdir()
     (tmp_path / "outside").mkdir()
@@ -326,7 +310,7 @@ def test_a_revision_is_added_through_no_link(name: str, root: Path, tmp_path: Pa
     target = tmp_path / ("list" if name == "revisions.toml" else "outside")
     (tmp_path / "own" / name).symlink_to(target)
     words = ("schema", "add", str(folder / "schema.json"), "-r", "2030-01-01", "--force")
-    done = run(root, tmp_path, *words, "--schemas", "own")
-    assert SECRET not in done.stdout + done.stderr
+    done = run(tmp_path, *words, "--schemas", "own")
+    assert SECRET not in done.out + done.err
     assert (tmp_path / "list").read_text() == SECRET
     assert [*(tmp_path / "outside").iterdir()] == []

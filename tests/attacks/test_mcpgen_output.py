@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from documents import ROOT
 from mcpgen import schema
 
 pytestmark = pytest.mark.attack
@@ -37,11 +37,11 @@ for number in range(int(sys.argv[3])):
 """
 
 
-def start(root: Path, words: Sequence[object]) -> subprocess.Popen[bytes]:
+def start(*words: object) -> subprocess.Popen[bytes]:
     """Start Python with some words, its output in pipes."""
     return subprocess.Popen(
         [sys.executable, *map(str, words)],
-        env={**os.environ, "PYTHONPATH": str(root / "generator")},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "generator")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -51,10 +51,10 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_package_survives_killed_runs_which_leave_nothing(tmp_path: Path, root: Path) -> None:
+def test_a_package_survives_killed_runs_which_leave_nothing(tmp_path: Path) -> None:
     target = tmp_path / "pkg"
     for number in range(KILLED):
-        writer = start(root, ["-c", WRITER, target, number, 10_000])
+        writer = start("-c", WRITER, target, number, 10_000)
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"
         until = time.monotonic() + 0.05 + 0.017 * number
@@ -62,29 +62,29 @@ def test_a_package_survives_killed_runs_which_leave_nothing(tmp_path: Path, root
             os.sched_yield()
         writer.kill()
         writer.communicate()
-    last = start(root, ["-c", WRITER, target, "last", 1])
+    last = start("-c", WRITER, target, "last", 1)
     assert last.communicate() == (b"ready\n", b"")
     assert names(tmp_path) == ["pkg"]
     assert len(names(target)) == 201
     assert {path.read_text() for path in target.glob("*.py")} == {"last 0\n" * 50}
 
 
-def test_four_runs_at_once_write_one_after_another(tmp_path: Path, root: Path) -> None:
+def test_four_runs_at_once_write_one_after_another(tmp_path: Path) -> None:
     target = tmp_path / "pkg"
-    writers = [start(root, ["-c", WRITER, target, number, 6]) for number in range(4)]
+    writers = [start("-c", WRITER, target, number, 6) for number in range(4)]
     assert [writer.communicate() for writer in writers] == [(b"ready\n", b"")] * 4
     assert names(tmp_path) == ["pkg"]
     assert len({path.read_text() for path in target.glob("*.py")}) == 1
 
 
-def test_two_commands_at_once_leave_the_package_of_one_of_them(tmp_path: Path, root: Path) -> None:
+def test_two_commands_at_once_leave_the_package_of_one_of_them(tmp_path: Path) -> None:
     target = tmp_path / "pkg"
     runs = [
-        start(root, ["-m", "mcpgen", "-q", "-r", OLDEST, "--parts", "types", "-o", target, *words])
+        start("-m", "mcpgen", "-q", "-r", OLDEST, "--parts", "types", "-o", target, *words)
         for words in ((), ("--no-errata",))
     ]
     assert [run.communicate() for run in runs] == [(b"", b"")] * 2
     assert [run.returncode for run in runs] == [0] * 2
     assert names(tmp_path) == ["pkg"]
-    check = start(root, ["-m", "mcpgen", "check", target])
+    check = start("-m", "mcpgen", "check", target)
     assert check.communicate() == (f"{target}: up to date\n".encode(), b"")

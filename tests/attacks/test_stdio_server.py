@@ -16,9 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from kit.stdio_process import PATHS, script
-from kit.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
-from mcpgen_runtime.protocol.jsonrpc import Result, parse
+from kit.stdio_process import PATHS, Process, script
+from kit.wire import HANDSHAKE, encode_message, initialize, request
 from mcpgen_runtime.runtime.peer import HELD_BYTES
 
 pytestmark = pytest.mark.attack
@@ -52,21 +51,11 @@ server.run(backend=sys.argv[1])
 """
 
 
-class Target:
-    """A server process, lines in and lines out."""
+class Target(Process):
+    """A server process whose memory is looked at."""
 
     def __init__(self, backend: str, revision: str, errors: int) -> None:
-        self.process = subprocess.Popen(
-            [*script(CODE), backend],
-            env={**os.environ, **PATHS},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-        )
-        self.revision = revision
-        self.say(initialize(revision))
-        self.hear()
-        self.say(INITIALIZED)
+        super().__init__(revision, backend, script(CODE), errors)
         self.before = self.memory
 
     @property
@@ -74,21 +63,10 @@ class Target:
         """MiB that the process takes now."""
         return float(psutil.Process(self.process.pid).memory_info().rss) / MIB
 
-    def say(self, message: Any) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(encode_message(message) + b"\n")
-        self.process.stdin.flush()
-
-    def hear(self) -> bytes:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, "the server ended"
-        return line
-
     def is_alive(self) -> bool:
         """Whether it still answers, after whatever it has yet to say."""
         self.say(request(self.revision, "ping", id="alive"))
-        while json.loads(self.hear()).get("id") != "alive":
+        while self.hear().get("id") != "alive":
             pass
         return True
 
@@ -147,7 +125,7 @@ def test_a_line_nested_to_the_recursion_limit_is_answered(
         for depth in range(930, 1001):
             for deep in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
                 server.say(text.replace('"DEEP"', deep).encode())
-                assert server.hear()
+                assert server.hear_line()
         assert server.is_alive()
 
 
@@ -172,7 +150,7 @@ def test_a_line_of_megabytes_takes_a_short_answer_and_memory(
         with server.watched() as most:
             begun = time.monotonic()
             server.say(line)
-            assert len(server.hear()) < 4000
+            assert len(server.hear_line()) < 4000
             assert time.monotonic() - begun < 5
         assert most[0] < server.before + 60
         assert server.is_alive()
@@ -222,8 +200,8 @@ def test_answers_that_nobody_reads_take_bounded_memory() -> None:
         assert begun[0] == b"begun\n"
         assert len(begun) <= HELD_BYTES / LENGTH + 2
         assert server.memory < 500
-        answers = [parse(server.hear().rstrip()) for _ in range(CALLS)]
-        assert sorted(each.id for each in answers if isinstance(each, Result)) == list(range(CALLS))
+        ids = [answer["id"] for _ in range(CALLS) if "result" in (answer := server.hear())]
+        assert sorted(ids) == list(range(CALLS))
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")

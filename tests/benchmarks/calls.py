@@ -82,15 +82,20 @@ def mode(revision: str) -> str:
 
 
 @asynccontextmanager
-async def official(server: Any, revision: str, work: Work) -> AsyncIterator[Caller]:
-    """The official client, on the official server or on the URL of one."""
-    async with mcp.Client(server, mode=mode(revision)) as client:
+async def rival(
+    kind: Any, progress: str, server: Any, revision: str, work: Work
+) -> AsyncIterator[Caller]:
+    """The official client, or FastMCP's, on a server of its kind or on the URL of one."""
+    async with kind(server, mode=mode(revision)) as client:
         assert client.protocol_version == revision, client.protocol_version
         call = partial(client.call_tool, work.tool, ARGUMENTS)
         if work.has_token:
-            call = partial(call, progress_callback=ignore_progress)
+            call = partial(call, **{progress: ignore_progress})
         check_result(await call(), work)
         yield call
+
+
+official = partial(rival, mcp.Client, "progress_callback")
 
 
 class Response(msgspec.Struct):

@@ -7,27 +7,16 @@ import itertools
 import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
 import fastmcp
 
-from .calls import (
-    AT_ONCE,
-    Caller,
-    check_result,
-    compare,
-    ignore_progress,
-    many_at_once,
-    mode,
-    official,
-    one_by_one,
-    ours,
-)
+from .calls import AT_ONCE, Caller, compare, many_at_once, official, one_by_one, ours, rival
 from .load import Load
 from .measure import FASTMCP, FLOOR, OURS, SDK, TYPESCRIPT, AtMost, Line, RateOf
 from .serving import HttpServer, all_serving
-from .work import ARGUMENTS, HANDSHAKE, PER_REQUEST, REAL, TRIVIAL, Work
+from .work import HANDSHAKE, PER_REQUEST, REAL, TRIVIAL, Work
 
 CALLS = 3 * AT_ONCE
 """Calls of one round: few, so that the contenders take turns often."""
@@ -58,19 +47,12 @@ async def raw(url: str, revision: str, work: Work) -> AsyncIterator[Caller]:
     load.close()
 
 
-@asynccontextmanager
-async def by_fastmcp(url: str, revision: str, work: Work) -> AsyncIterator[Caller]:
-    """FastMCP's client."""
-    async with fastmcp.Client(url, mode=mode(revision)) as client:
-        assert client.protocol_version == revision, client.protocol_version
-        call = partial(client.call_tool, work.tool, ARGUMENTS)
-        if work.has_token:
-            call = partial(call, progress_handler=ignore_progress)
-        check_result(await call(), work)
-        yield call
-
-
-CLIENTS = {OURS: ours, SDK: official, FASTMCP: by_fastmcp, FLOOR: ours}
+CLIENTS: Mapping[str, Callable[..., AbstractAsyncContextManager[Caller]]] = {
+    OURS: ours,
+    SDK: official,
+    FASTMCP: partial(rival, fastmcp.Client, "progress_handler"),
+    FLOOR: ours,
+}
 """The client of each contender. The floor is our client with a server that does nothing."""
 
 

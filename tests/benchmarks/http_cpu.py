@@ -50,21 +50,16 @@ def cpu_over_http(rounds: int) -> Iterable[Line]:
                 if name in (OURS, FLOOR)
                 or (work in AGAINST_ALL and (name != TYPESCRIPT or revision == PER_REQUEST))
             }
+            timed = {
+                name: partial(cpu_time, server, revision, work) for name, server in compared.items()
+            }
             with asyncio.Runner(loop_factory=event_loop) as runner:
-                times = runner.run(measure_calls(compared, revision, work, rounds))
+                times = runner.run(medians_async(timed, rounds))
             typescript = times.pop(TYPESCRIPT, None)
             name = f"{work.name}, CPU time of the server over HTTP, {revision}"
             yield Line(name, times, targets)
             if typescript is not None:
                 yield Line(f"{name}, against Node", {OURS: times[OURS], TYPESCRIPT: typescript})
-
-
-async def measure_calls(
-    servers: Mapping[str, HttpServer], revision: str, work: Work, rounds: int
-) -> dict[str, float]:
-    """Seconds of CPU time per call by contender."""
-    timed = {name: partial(cpu_time, server, revision, work) for name, server in servers.items()}
-    return await medians_async(timed, rounds)
 
 
 async def cpu_time(server: HttpServer, revision: str, work: Work) -> float:

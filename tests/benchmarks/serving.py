@@ -69,15 +69,15 @@ class HttpServer:
 
 
 @contextmanager
-def run_contender(contender: str) -> Iterator[HttpServer]:
-    """Run the server of a contender, or one of ours that does more: `OTHERS`."""
+def run_contender(contender: str, engine: str = "") -> Iterator[HttpServer]:
+    """Run the server of a contender, or one of ours that does more: `OTHERS`; an engine's URL."""
     with subprocess.Popen(
         OTHERS.get(contender) or contenders()[contender],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=environment() | {"NODE_ENV": "production"},
+        env=environment() | {"NODE_ENV": "production", ENGINE_VARIABLE: engine},
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -9,8 +9,8 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import NamedTuple, cast
 from urllib.parse import urlsplit
@@ -29,7 +29,7 @@ from .http_calls import CONNECTIONS, event_loop
 from .http_memory import kibibytes
 from .load import Lane, Load
 from .measure import FLOOR, OURS, AtMost, Line, Near, RateOf, Within, format_seconds, medians_async
-from .serving import ENGINE_VARIABLE, HttpServer, run_contender
+from .serving import HttpServer, run_contender
 from .work import HANDSHAKE, PER_REQUEST
 
 WORKERS = 4
@@ -90,9 +90,10 @@ class SpreadLoad(Load):
 
 def shared_state(rounds: int) -> Iterable[Line]:
     """Rows on what an engine costs, and on what it gives."""
-    with engine_of_its_own() as engine, asyncio.Runner(loop_factory=event_loop) as runner:
+    with run_engine() as engine, asyncio.Runner(loop_factory=event_loop) as runner:
         with ExitStack() as stack:
-            shared = [stack.enter_context(run_contender("shared")) for _ in range(WORKERS)]
+            sharing = (run_contender("shared", engine.url) for _ in range(WORKERS))
+            shared = [*map(stack.enter_context, sharing)]
             alone = [stack.enter_context(run_contender(OURS)) for _ in range(WORKERS)]
             yield from calls(runner, engine, shared, alone, rounds)
             yield from capacity(runner, engine, shared, alone, rounds)
@@ -105,25 +106,13 @@ def shared_state(rounds: int) -> Iterable[Line]:
             {OURS: statistics.median(runner.run(cancelled_after(engine)))},
             (Within(0.01),),
         )
-        times = {
-            OURS: max(runner.run(measure_killed_process()) for _ in range(min(rounds, KILLED)))
-        }
+        turns = range(min(rounds, KILLED))
+        times = {OURS: max(runner.run(measure_killed_process(engine)) for _ in turns)}
         yield Line(
             "the first call after SIGKILL of the process that opened the session, slowest",
             times,
             (Within(0.05),),
         )
-
-
-@contextmanager
-def engine_of_its_own() -> Iterator[Engine]:
-    """An engine, which servers find by their environment."""
-    with run_engine() as engine:
-        os.environ[ENGINE_VARIABLE] = engine.url
-        try:
-            yield engine
-        finally:
-            del os.environ[ENGINE_VARIABLE]
 
 
 def calls(
@@ -333,9 +322,10 @@ async def cancelled_after(engine: Engine) -> list[float]:
     return seconds
 
 
-async def measure_killed_process() -> float:
+async def measure_killed_process(engine: Engine) -> float:
     """Seconds of a session's first call after its process was killed, at another one."""
-    with run_contender("shared") as first, run_contender("shared") as second:
+    sharing = partial(run_contender, "shared", engine.url)
+    with sharing() as first, sharing() as second:
         other = SpreadLoad([second], HANDSHAKE)
         await other.start()
         await other.call()  # of another session: the process is warm

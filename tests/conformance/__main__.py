@@ -1,8 +1,8 @@
 """Runs the official conformance suite against our server and our client; exits 1 below 100 %.
 
-PYTHONPATH=tests python -m tests.conformance --npm FOLDER [--node PROGRAM] [--side server|client]
-    [--revision REVISION]... [--scenario NAME]... [--answers auto|sse] [--url URL]
-    [--client COMMAND] [--verbose] [--outcomes FILE]
+PYTHONPATH=tests:generated python -m tests.conformance --npm FOLDER [--node PROGRAM]
+    [--side server|client] [--revision REVISION]... [--scenario NAME]... [--answers auto|sse]
+    [--url URL] [--client COMMAND] [--verbose] [--outcomes FILE]
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -21,9 +20,8 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import copyfileobj
-from threading import Thread
 
+from kit.http_process import Process
 from outcomes import Outcomes, write_outcomes
 
 from . import report
@@ -147,32 +145,12 @@ _SERVER = (sys.executable, "-m", "tests.conformance.server")
 def _server(command: Sequence[str], answers: str, packages: Path = GENERATED) -> Iterator[str]:
     """A server of ours in a process of its own; gives its URL."""
     paths = os.pathsep.join([f"{packages}", os.environ["PYTHONPATH"]])
-    with subprocess.Popen(
-        [*command, "--answers", answers],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": paths},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        said = process.stderr
-        assert said is not None
-        first = said.readline()
-        rest = Thread(target=copyfileobj, args=(said, sys.stderr))
-        rest.start()
-        try:
-            match = re.search(r"http://\S+", first)
-            if match is None:
-                raise SystemExit(f"the server did not start: {first}")
-            yield match[0]
-        finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
-            finally:
-                rest.join()
+    process = Process([*command, "--answers", answers], {"PYTHONPATH": paths}, ROOT)
+    try:
+        yield process.wait_for(r".*?(http://\S+).*")[0][1]
+    finally:
+        process.terminate()
+        print(*process.lines, sep="\n", file=sys.stderr)
 
 
 def _node() -> Path:

@@ -22,7 +22,11 @@ def table(outcomes: Sequence[Outcome]) -> str:
     for (side, scenario), row in scores.items():
         cells = "  ".join(f"{row.get(revision, ''):>10}" for revision in revisions)
         lines.append(f"{side:6}  {scenario:{width}}  {cells}")
-    return "\n".join([*lines, "", *_sums(outcomes)])
+    lines.append("")
+    for sums in figures(outcomes):
+        text = "{side} {revision}: {passed} of {scenarios} scenarios, {good} of {checks} checks"
+        lines.append(text.format(**sums))
+    return "\n".join(lines)
 
 
 def notes(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -56,10 +60,3 @@ def figures(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
             }
         )
     return sorted(rows, key=lambda row: (row["side"] != "server", row["revision"]))
-
-
-def _sums(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    for row in figures(outcomes):
-        yield (
-            "{side} {revision}: {passed} of {scenarios} scenarios, {good} of {checks} checks"
-        ).format(**row)

@@ -54,6 +54,17 @@ def tokens_of(path: Path) -> Iterator[tokenize.TokenInfo]:
     return tokenize.generate_tokens(io.StringIO(text_of(path)).readline)
 
 
+def nodes_for_types(path: Path) -> set[ast.AST]:
+    """What stands under `if TYPE_CHECKING:` in a Python file."""
+    return {
+        inner
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+
+
 @cache
 def docstring_lines(path: Path) -> set[int]:
     """Numbers of the lines that only document: strings that stand alone as a statement."""

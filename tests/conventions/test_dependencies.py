@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 
 import documents
-from conventions.sources import PACKAGE, ROOT, python_files, relative_name, text_of, tree_of
+from conventions.sources import (
+    PACKAGE,
+    ROOT,
+    nodes_for_types,
+    python_files,
+    relative_name,
+    text_of,
+    tree_of,
+)
 from mcpgen import __version__
 
 pytestmark = pytest.mark.lengthy
@@ -60,27 +68,6 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 
-def loaded_by(statement: str) -> set[str]:
-    """Names of the modules that a statement loads in a fresh interpreter."""
-    code = PROBE.format(statement=statement)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        cwd=PACKAGE.parent,
-        timeout=60,
-    )
-    names: list[str] = json.loads(done.stdout)
-    return set(names)
-
-
-def third_party(modules: set[str]) -> set[str]:
-    """Distributions among the modules, by their top name."""
-    tops = {name.partition(".")[0] for name in modules}
-    own = {name for name in tops if name.startswith("_") or name == PACKAGE.name}
-    return tops - own - set(sys.stdlib_module_names)
-
-
 @pytest.mark.parametrize(
     ("statement", "loads_revisions"),
     [
@@ -93,8 +80,13 @@ def third_party(modules: set[str]) -> set[str]:
 def test_importing_the_package_loads_only_core_dependencies(
     statement: str, loads_revisions: bool
 ) -> None:
-    loaded = loaded_by(statement)
-    assert third_party(loaded) <= CORE | BROUGHT_ALONG | {"mcpgen_runtime"}
+    """In a fresh interpreter."""
+    command = [sys.executable, "-c", PROBE.format(statement=statement)]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=PACKAGE.parent)
+    loaded: list[str] = json.loads(done.stdout)
+    tops = {name.partition(".")[0] for name in loaded if not name.startswith("_")}
+    others = tops - {PACKAGE.name} - set(sys.stdlib_module_names)
+    assert others <= CORE | BROUGHT_ALONG
     revisions = [name for name in loaded if name.startswith("mcpgen_runtime.r2")]
     assert loads_revisions or revisions == []
 
@@ -112,21 +104,11 @@ def foreign_imports(path: Path) -> Iterator[tuple[ast.stmt, set[str]]]:
         yield node, names - set(sys.stdlib_module_names)
 
 
-def is_type_checking(node: ast.stmt) -> bool:
-    match node:
-        case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
-            return True
-        case _:
-            return False
-
-
 def forbidden_imports(path: Path) -> Iterator[str]:
-    body = tree_of(path).body
-    top = {id(node) for node in body}
-    unrun = {id(each) for node in body if is_type_checking(node) for each in ast.walk(node)}
+    top, unrun = {*tree_of(path).body}, nodes_for_types(path)
     for node, names in foreign_imports(path):
-        allowed = CORE if id(node) in top else CORE | OPTIONAL
-        if id(node) in unrun:
+        allowed = CORE if node in top else CORE | OPTIONAL
+        if node in unrun:
             allowed = allowed | TYPES_ONLY
         for name in sorted(names - allowed):
             yield f"{relative_name(path)}:{node.lineno}: {name}"

@@ -105,8 +105,6 @@ def named_methods(path: Path) -> Iterator[tuple[int, str]]:
             case ast.Constant(value=str(name)) if name in methods:
                 if node.lineno not in documentation:
                     yield node.lineno, name
-            case _:
-                pass
 
 
 def test_only_modules_that_implement_a_feature_name_its_methods() -> None:

@@ -15,6 +15,7 @@ from conventions.sources import (
     GENERATOR,
     PACKAGE,
     ROOT,
+    nodes_for_types,
     python_files,
     relative_name,
     text_of,
@@ -100,22 +101,10 @@ CHOSEN = "chosen"
 """A page that lists bases and options: kernels read the options in it, for type checkers alone."""
 
 
-def running_imports_of(path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
-    """Modules of the same package that a file imports when it runs."""
-    nodes = list(ast.walk(tree_of(path)))
-    for_types = {
-        inner
-        for node in nodes
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
-    return imports_in((node for node in nodes if node not in for_types), path, tree)
-
-
 def imports_in(nodes: Iterable[ast.AST], path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
     """Modules of the same package that statements of a file import."""
-    kernel = module_of(path, tree)[1:-1] and not path.name.startswith(CHOSEN)
+    here = module_of(path, tree)
+    kernel = here[1:-1] and not path.name.startswith(CHOSEN)
     for module in every_import_of(path, tree, nodes):
         if not (kernel and module[-1].startswith(CHOSEN)):
             yield module
@@ -185,10 +174,10 @@ def test_nothing_imports_to_the_right_of_itself(tree: Path, layers: Layers) -> N
 
 @pytest.mark.parametrize(("tree", "layers"), CODE)
 def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> None:
-    graph = {
-        module_of(path, tree): set(running_imports_of(path, tree)) - {module_of(path, tree)}
-        for path in python_files(tree)
-    }
+    graph: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for path in python_files(tree):
+        here, running = module_of(path, tree), {*ast.walk(tree_of(path))} - nodes_for_types(path)
+        graph[here] = {*imports_in(running, path, tree)} - {here}
     graph.pop((), None)
     try:
         TopologicalSorter(graph).prepare()

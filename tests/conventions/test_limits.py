@@ -77,8 +77,6 @@ def template_constant(names: list[str]) -> Any:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == constant:
                 return eval(compile(ast.Expression(value), constant, "eval"))  # a number
-            case _:
-                pass
     raise AssertionError(f"no module for {constant}")
 
 

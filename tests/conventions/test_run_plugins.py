@@ -154,6 +154,9 @@ def test_of_cases_that_differ_in_revision_the_newest_is_kept() -> None:
     items: list[Any] = [SimpleNamespace(name=name, nodeid=f"test_it.py::{name}") for name in names]
     for order in (items, items[::-1]):
         assert older_cases(order) == {"test_it.py::a[2024-11-05-x]"}
+    for item in items:
+        item.fixturenames = ["snapshot"]
+    assert older_cases(items) == set()
 
 
 def case(name: str, *marks: str, rule: str = "a.b") -> Any:

@@ -21,7 +21,7 @@ from decoding.instances import Instances
 from decoding.leniency import ROWS, Reading, as_read
 from generator.draft_packages import save_schema
 from generator.futures import KINDS, with_kinds
-from history.test_published_states import newest_draft
+from history.test_published_states import write_newest_draft
 from mcpgen import names, schema
 from mcpgen.json_types import is_array, is_object
 from mcpgen.model import choice, schema_facts, schema_sources
@@ -136,9 +136,7 @@ def judged_file(path: Path) -> tuple[Judged, NormalizedSchema]:
 
 def judged_draft(folder: Path) -> Judged:
     """The newest draft of the archive of published states."""
-    path = folder / "draft.json"
-    path.write_text(newest_draft(), "utf-8")
-    return judged_file(path)[0]
+    return judged_file(write_newest_draft(folder))[0]
 
 
 def judged_tasks(_: Path) -> Judged:

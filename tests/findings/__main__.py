@@ -1,6 +1,6 @@
 """Computes the figures of `docs/generated-sdk.md`, and compares them with those on the page.
 
-    PYTHONPATH=tests python -m tests.findings CACHE [--write]
+    PYTHONPATH=tests:generated python -m tests.findings CACHE [--write]
 
 CACHE is the folder in which sessions of `nox` leave what they measured: the runs of the conformance
 suite and of the official SDK's tests. Without a run the figures of these blocks are not compared,
@@ -24,6 +24,7 @@ from conformance.__main__ import FIGURES
 from findings import layers, quickstarts
 from mcpgen import schema
 from requirements.entries import ledger
+from website import markdown
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "generated-sdk.md"
@@ -35,11 +36,9 @@ class NothingMeasuredError(Exception):
     """A session did not leave its figures."""
 
 
-def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A table in Markdown."""
-    lines = [[*header], ["---"] * len([*header]), *rows]
-    cells = ([f"{v:,}" if isinstance(v, int) else str(v) for v in line] for line in lines)
-    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+def table(header: Iterable[str], rows: Iterable[tuple[str, int]]) -> str:
+    """A table in Markdown, of names and numbers."""
+    return markdown.table(header, ((name, f"{number:,}") for name, number in rows))
 
 
 def package(_: Path) -> str:
@@ -59,7 +58,7 @@ def package(_: Path) -> str:
         ("templates that are rendered", sources["templates"]),
         ("the generator", sources["generator"]),
     ]
-    return table(("Layer of the package", "Lines"), rows) + "\n" + table(("Source", "Lines"), made)
+    return table(("Layer of the package", "Lines"), rows) + table(("Source", "Lines"), made)
 
 
 def sdk(_: Path) -> str:
@@ -102,7 +101,7 @@ def suite(cache: Path) -> str:
         for row in figures["rows"]
     )
     header = ("Side", "Revision", "Scenarios", "Checks")
-    return f"Version {figures['suite']} of the suite.\n\n" + table(header, rows)
+    return f"Version {figures['suite']} of the suite.\n\n" + markdown.table(header, rows)
 
 
 def proof(cache: Path) -> str:
@@ -124,7 +123,9 @@ def programs(_: Path) -> str:
     revisions = [row.name for row in schema.revisions()]
     rows = [(name, "works" if quickstarts.works(name) else "fails") for name in revisions]
     counted = " and ".join(f"{count} lines ({name})" for name, count in lines.items())
-    return f"{counted}, the same for every revision.\n\n" + table(("Revision", "Run"), rows)
+    return f"{counted}, the same for every revision.\n\n" + markdown.table(
+        ("Revision", "Run"), rows
+    )
 
 
 def defects(_: Path) -> str:

@@ -7,54 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from generator.shop_sessions import PACKAGES
+from generator.tables import table
 from mcpgen.contract.document import Contract
 from mcpgen.project.live_server import Surface
 from mcpgen.project.server_lists import parse
 
 REVISION = "2025-11-25"
 TEXT: dict[str, Any] = {"type": "string"}
-WHOLE: dict[str, Any] = {"type": "integer", "minimum": 0}
-
-SHOP: dict[str, Any] = {
-    "tools": [
-        {
-            "name": "order",
-            "title": "Order",
-            "description": "Orders an item.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "item": {**TEXT, "description": "Its name."},
-                    "count": {**WHOLE, "default": 1},
-                    "size": {"enum": ["s", "m", "l"]},
-                    "code": {**TEXT, "pattern": "^[ab]{40}$"},
-                },
-                "required": ["item"],
-            },
-            "outputSchema": {
-                "type": "object",
-                "properties": {"price": {"type": "integer"}, "note": TEXT},
-                "required": ["price"],
-            },
-            "annotations": {"readOnlyHint": True},
-            "execution": {"taskSupport": "optional"},
-        },
-        {"name": "plain", "inputSchema": {"type": "object", "properties": {"a": TEXT, "b": TEXT}}},
-        {"name": "tasked", "inputSchema": {"type": "object"}},
-    ],
-    "resources": [
-        {"uri": "shop://terms", "name": "terms", "mimeType": "text/plain", "size": 3},
-    ],
-    "resourceTemplates": [{"uriTemplate": "shop://{item}", "name": "item"}],
-    "prompts": [
-        {
-            "name": "advise",
-            "description": "Asks for advice.",
-            "arguments": [{"name": "about"}, {"name": "tone", "required": True}],
-        }
-    ],
-    "instructions": "Order sparingly.",
-}
+SHOP: dict[str, Any] = table("shop")
 CAPABILITIES: dict[str, Any] = {
     "tools": {"listChanged": True},
     "logging": {},

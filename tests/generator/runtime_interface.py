@@ -44,45 +44,40 @@ def used_names(files: Mapping[str, str]) -> dict[str, set[str]]:
     for path, text in files.items():
         for module, name in _used_in(text) if path.endswith(".py") else ():
             used[module].add(name)
-    for module, names in _table_of_names(files["__init__.py"]).items():
-        if not module.startswith("."):
-            used[module] |= names
+    for node in ast.parse(files["__init__.py"]).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="_NAMES")], value=value):
+                for module, names in ast.literal_eval(value).items():
+                    if not module.startswith("."):
+                        used[module] |= {*names.split()}
+            case _:
+                pass
     return dict(used)
 
 
 @cache
 def _used_in(text: str) -> frozenset[tuple[str, str]]:
     """The names that one module imports of the runtime, by module; packages share most modules."""
-    tree = ast.parse(text)
-    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    members = {("self", name) for node in classes for name in _inherited_members(node)}
-    return frozenset(_imports(tree)) | members
-
-
-def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and not node.level:
-            module = node.module or ""
-            if module.partition(".")[0] == runtime.PACKAGE:
-                yield from ((module, alias.name) for alias in node.names)
-
-
-def _table_of_names(root: str) -> dict[str, set[str]]:
-    for node in ast.parse(root).body:
+    used: set[tuple[str, str]] = set()
+    for node in ast.walk(ast.parse(text)):
         match node:
-            case ast.Assign(targets=[ast.Name(id="_NAMES")], value=value):
-                table = ast.literal_eval(value)
-                return {module: {*names.split()} for module, names in table.items()}
+            case ast.ClassDef():
+                used |= {("self", name) for name in _inherited_members(node)}
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                if module.partition(".")[0] == runtime.PACKAGE:
+                    used |= {(module, alias.name) for alias in names}
             case _:
                 pass
-    return {}
+    return frozenset(used)
 
 
 def _inherited_members(owner: ast.ClassDef) -> Iterator[str]:
     """Private members of bases, and what of each is used; public ones are methods of messages."""
-    own = {node.name for node in owner.body if isinstance(node, ast.FunctionDef)}
-    own |= {node.name for node in owner.body if isinstance(node, ast.AsyncFunctionDef)}
-    own |= {name for node in ast.walk(owner) for name in _assigned_names(node)}
+    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    own = {node.name for node in owner.body if isinstance(node, functions)}
+    for node in ast.walk(owner):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            own.add(node.attr)
     for node in ast.walk(owner):
         match node:
             case ast.Attribute(value=ast.Attribute(value=ast.Name(id=first), attr=member)):
@@ -93,15 +88,6 @@ def _inherited_members(owner: ast.ClassDef) -> Iterator[str]:
                     yield member
             case _:
                 pass
-
-
-def _assigned_names(node: ast.AST) -> Iterator[str]:
-    targets = [*node.targets] if isinstance(node, ast.Assign) else []
-    if isinstance(node, ast.AnnAssign):
-        targets = [node.target]
-    for target in targets:
-        if isinstance(target, ast.Attribute):
-            yield target.attr
 
 
 def text_of(used: Mapping[str, set[str]]) -> str:

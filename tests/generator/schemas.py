@@ -35,6 +35,11 @@ def const(value: Any) -> dict[str, Any]:
     return {"const": value, "type": "string" if isinstance(value, str) else "integer"}
 
 
+def array(items: Any) -> dict[str, Any]:
+    """An array of what one schema describes."""
+    return {"type": "array", "items": items}
+
+
 def any_of(*names: str) -> dict[str, Any]:
     """A union of definitions."""
     return {"anyOf": [ref(name) for name in names]}

@@ -78,3 +78,11 @@ def write_package(files: Mapping[str, str], folder: Path, name: str = "pkg") -> 
 pairwise = pytest.mark.parametrize(
     ("chosen", "transports", "revisions"), PAIRWISE, ids=lambda value: str(value).replace(", ", "+")
 )
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The bytes of every file below a folder, by its path; none for a folder."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b""
+        for path in sorted(folder.rglob("*"))
+    }

@@ -30,16 +30,13 @@ QUESTIONS = tuple(name for name in REVISIONS if name >= "2025-06-18")
 
 _URL = re.compile(r"http://127\.0\.0\.1:\d+/mcp")
 ENVIRONMENT = {"PYTHONPATH": PACKAGES}
-
-
-def server_command(*words: str) -> list[str]:
-    """The command that starts the server, or a mutant."""
-    return [sys.executable, str(SCRIPT), *words]
+COMMAND = (sys.executable, str(SCRIPT))
+"""The command that starts the server; words after it choose HTTP or a mutant."""
 
 
 def configuration(folder: Path, *words: str) -> str:
     """A file with the server, which a command of mcpgen takes as TARGET."""
-    program, *arguments = server_command(*words)
+    program, *arguments = (*COMMAND, *words)
     entry = {"command": program, "args": arguments, "env": ENVIRONMENT}
     path = folder / f"{'-'.join(words) or 'server'}.json"
     path.write_text(json.dumps({"mcpServers": {"shop": entry}}))
@@ -123,12 +120,7 @@ def expected(*, asks: bool) -> dict[str, Any]:
 async def everything(client: Any) -> None:
     """Use whatever the server has, as far as the revision of the session has it."""
     await visit(client, asks=client.revision in QUESTIONS)
-    await cancelled_call(client)
-
-
-async def cancelled_call(client: Any) -> None:
-    """Call a tool that waits, and cancel the call once it has begun."""
-    async with anyio.create_task_group() as tasks:
+    async with anyio.create_task_group() as tasks:  # a call that is cancelled once it has begun
         scope = tasks.cancel_scope
 
         async def call() -> None:
@@ -154,7 +146,7 @@ def record(
     """Record a session of the server in one revision."""
 
     async def session() -> None:
-        place = target or server_command()
+        place = target or [*COMMAND]
         more: dict[str, Any] = {} if target else {"env": ENVIRONMENT}
         async with connect(place, revision=revision, handlers=Guest(), **more) as client:
             await work(client)
@@ -188,7 +180,7 @@ class Serving:
 @contextmanager
 def served_over_http(*words: str) -> Iterator[str]:
     """Serve the server, or a mutant, over HTTP while the block runs; yields its URL."""
-    with Serving(*server_command("http", "127.0.0.1:0", *words)) as serving:
+    with Serving(*COMMAND, "http", "127.0.0.1:0", *words) as serving:
         yield serving.url
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -119,20 +119,6 @@ def package_of(
             del sys.modules[name]
 
 
-def check_values(
-    definitions: Definitions, values: Mapping[str, Any], folder: Path, library: Library
-) -> None:
-    """Generate the models, and read and write a value of each definition."""
-    whole = tiny(definitions)
-    classes = names.class_names(list(whole), {"Annotated"})
-    with package_of(whole, folder, library, ("types",)) as module:
-        models, wire = module("rdraft.models"), module("_wire")
-        for name, value in values.items():
-            read = wire.decoder(getattr(models, classes[name]))
-            message = read(json.dumps(value).encode())
-            assert json.loads(wire.encode(message)) == value, name
-
-
 POOLS: dict[Pool, tuple[str, ...]] = {
     members_of: LOOKED_UP,
     tags_of: ("class", "itemKind", "copy", "$type", "\xe9-kind", "\xe8-kind"),
@@ -147,12 +133,22 @@ POOLS: dict[Pool, tuple[str, ...]] = {
 def test_awkward_names_are_read_and_written(
     of_pool: Pool, library: Library, is_whole: bool, every: bool, tmp_path: Path
 ) -> None:
-    pool = names_to_try(every) if is_whole else POOLS[of_pool]
-    check_values(*of_pool(pool), tmp_path, library)
+    definitions, values = of_pool(names_to_try(every) if is_whole else POOLS[of_pool])
+    whole = tiny(definitions)
+    classes = names.class_names(list(whole), {"Annotated"})
+    with package_of(whole, tmp_path, library, ("types",)) as module:
+        models, wire = module("rdraft.models"), module("_wire")
+        for name, value in values.items():
+            read = wire.decoder(getattr(models, classes[name]))
+            message = read(json.dumps(value).encode())
+            assert json.loads(wire.encode(message)) == value, name
 
 
-def messages_of(pool: Iterable[str]) -> tuple[Definitions, list[str]]:
-    """A request of a client and a notification of a server for each name, as a parameter too."""
+def check_messages(pool: Iterable[str], folder: Path) -> None:
+    """Generate a whole package with a request and a notification for each name, as a parameter too.
+
+    No stub hides what its class inherits, and all can be imported.
+    """
     unions: dict[str, list[dict[str, Any]]] = {union: [] for union in sorted(_UNIONS)}
     definitions: Definitions = {}
     methods: list[str] = []
@@ -172,12 +168,6 @@ def messages_of(pool: Iterable[str]) -> tuple[Definitions, list[str]]:
     for union, refs in unions.items():
         if refs:
             definitions[union] = {"anyOf": refs}
-    return definitions, methods
-
-
-def check_messages(pool: Iterable[str], folder: Path) -> None:
-    """Generate a whole package: no stub hides what its class inherits, and all can be imported."""
-    definitions, methods = messages_of(pool)
     whole = tiny(definitions)
     listed = tiny({})["ClientRequest"]["anyOf"]
     whole["ClientRequest"] = {"anyOf": [*listed, *definitions["ClientRequest"]["anyOf"]]}

@@ -16,7 +16,6 @@ from generator.schemas import TEXT
 from mcpgen import schema
 from mcpgen.errors import UsageError
 from mcpgen.model import schema_sources
-from mcpgen.model.schema_sources import Source
 from mcpgen.package import build_request, manifest, pipeline
 
 pytestmark = pytest.mark.lengthy
@@ -29,12 +28,6 @@ OF_MCPGEN = manifest.Origin("mcpgen", "", "")
 
 def of_file(schema_path: str, facts_path: str = "") -> manifest.Origin:
     return manifest.Origin("file", "", "", schema_path, facts_path)
-
-
-def sources(*names: str) -> tuple[Source, ...]:
-    """Sources of any schema, by the names of their revisions."""
-    any_one = schema_sources.of_folder(NAMES[0])
-    return tuple(replace(any_one, revision=name) for name in names)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +44,9 @@ def test_a_removed_revision_leads_to_the_next_or_the_newest(
     before: str, now: str, gone: dict[str, str]
 ) -> None:
     record = replace(RECORD, revisions=dict.fromkeys(before.split(), OF_MCPGEN))
-    assert build_request.gone_revisions(record, sources(*now.split())) == gone
+    any_one = schema_sources.of_folder(NAMES[0])
+    sources = tuple(replace(any_one, revision=name) for name in now.split())
+    assert build_request.gone_revisions(record, sources) == gone
 
 
 def test_a_schema_file_is_read_where_the_manifest_says(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,20 +38,9 @@ def replace_text(directory: Path, path: str, text: str) -> None:
     change_record(directory, lambda record: record.update(generator="x", mcpgen="0.0.1"))
 
 
-def change_revision(directory: Path, *keys: str) -> None:
-    """Change digests of the only revision in the manifest."""
-    other = dict.fromkeys(keys, "x")
-    change_record(directory, lambda record: record["revisions"][REVISION].update(other))
-
-
 def edit(directory: Path, path: str = "errors.py") -> None:
     """Edit a file by hand."""
     (directory / path).write_bytes((directory / path).read_bytes() + b"mine = 1\n")
-
-
-def enlarge(directory: Path) -> None:
-    """Make a file larger than any is read: by a hole, which takes no place on the disk."""
-    os.truncate(directory / "errors.py", manifest.MAX_FILE_BYTES + 1)
 
 
 MADE_BY_ANOTHER = f"the generator changed: made by mcpgen 0.0.1, this is {__version__}"
@@ -63,7 +53,7 @@ CHANGES: dict[str, tuple[Change, dict[str, Any], list[str], str]] = {
         "-mine = 1",
     ),
     "a file of many bytes": (
-        enlarge,
+        lambda directory: os.truncate(directory / "errors.py", manifest.MAX_FILE_BYTES + 1),
         {"edited": ["errors.py"]},
         [EDITED],
         f"-... {manifest.MAX_FILE_BYTES + 1} bytes",
@@ -101,29 +91,24 @@ def test_a_check_prints_reasons_and_a_diff_and_exits_with_1(package: Path, case:
 
 PROSE = f"the schema changed: {REVISION}: its prose, corrections or facts"
 STRUCTURE = f"the schema changed: {REVISION}: the structure of its messages"
-
-
-def same(_: Path) -> None:
-    """Change nothing."""
-
-
-def of_another_generator(directory: Path) -> None:
-    """Let the manifest name another generator."""
-    change_record(directory, lambda record: record.update(generator="x"))
-
-
-def of_other_inputs(directory: Path) -> None:
-    """Let the manifest name other prose or facts."""
-    change_revision(directory, "inputs")
+OTHER_GENERATOR, OTHER_INPUTS, OTHER_STRUCTURE = (
+    partial(change_record, change=change)
+    for change in (
+        lambda record: record.update(generator="x"),
+        lambda record: record["revisions"][REVISION].update(inputs="x"),
+        lambda record: record["revisions"][REVISION].update(inputs="x", structure="x"),
+    )
+)
+"""What lets the manifest name another generator, other prose or facts, and other messages."""
 
 
 @pytest.mark.parametrize(
     ("change", "reasons"),
     [
         (lambda directory: (directory / "mine.py").write_text("x = 1\n"), []),
-        (of_another_generator, [f"the generator changed: another build of mcpgen {__version__}"]),
-        (of_other_inputs, [PROSE]),
-        (lambda directory: change_revision(directory, "inputs", "structure"), [STRUCTURE]),
+        (OTHER_GENERATOR, [f"the generator changed: another build of mcpgen {__version__}"]),
+        (OTHER_INPUTS, [PROSE]),
+        (OTHER_STRUCTURE, [STRUCTURE]),
     ],
     ids=["a file of the user", "another generator", "other prose", "another structure"],
 )
@@ -142,13 +127,13 @@ OPTIONS = commands.PackageOptions((REVISION,), features=("all",))
     ("change", "options", "errata"),
     [
         (lambda path: (path / "errors.py").unlink(), OPTIONS, True),
-        (of_another_generator, OPTIONS, True),
-        (of_other_inputs, OPTIONS, True),
+        (OTHER_GENERATOR, OPTIONS, True),
+        (OTHER_INPUTS, OPTIONS, True),
         (lambda path: (path / manifest.NAME).unlink(), OPTIONS, True),
         (lambda path: change_record(path, lambda _: None), OPTIONS, True),
-        (same, commands.PackageOptions((REVISION,), parts=("types",)), True),
-        (same, commands.PackageOptions((REVISION, "latest")), True),
-        (same, OPTIONS, False),
+        (lambda _: None, commands.PackageOptions((REVISION,), parts=("types",)), True),
+        (lambda _: None, commands.PackageOptions((REVISION, "latest")), True),
+        (lambda _: None, OPTIONS, False),
     ],
     ids=["a file", "generator", "inputs", "no manifest", "its form", "parts", "more", "errata"],
 )

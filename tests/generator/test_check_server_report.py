@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from mcpgen.check_server import report
 from mcpgen.check_server.connections import Reply
 from mcpgen.check_server.outcomes import BrokenRuleError, Outcome, require_error, result_of
 from mcpgen.check_server.rules import Rule, rules
 from mcpgen.check_server.runner import Findings
-from mcpgen.findings import Finding, KeptRule, Report
+from mcpgen.findings import Report
 
 OLD, NEW = "2025-06-18", "2025-11-25"
 SITE = "https://modelcontextprotocol.io/specification"
@@ -31,81 +32,31 @@ def findings(*outcomes: Outcome, name: str = "n*", **lost: str) -> Findings:
     return Findings("target", name, "stdio", (OLD, NEW), outcomes, lost)
 
 
-def test_broken_rules_are_text_errors_first_once_for_all() -> None:
+def test_broken_rules_are_text_errors_first_once_for_all(snapshot: SnapshotAssertion) -> None:
     result = findings(*OUTCOMES, r="it ended")
-    lines = report.text(result, verbose=False).splitlines()
-    assert lines == [
-        f"error: a.must: MUST in {OLD}, {NEW}",
-        f"  {' '.join(['One'] * 24)}",
-        f"  {' '.join(['One'] * 6)}",
-        "  expected: e",
-        "  got:      new",
-        f"  {SITE}/{NEW}/basic/a#one",
-        "",
-        f"warning: a.should: SHOULD in {NEW}",
-        "  Two.",
-        "  expected: e|e",
-        "  got:      c",
-        f"  {SITE}/{NEW}/basic/b",
-        "",
-        "given up: r: it ended",
-    ]
-    assert report.text(result, verbose=True).splitlines() == [
-        *lines[:-1],
-        f"passed: {OLD}: a.should",
-        f"not applicable: {OLD}: a.should: w",
-        lines[-1],
-    ]
+    assert report.text(result, verbose=True) == snapshot
+    shown = report.text(result, verbose=False).splitlines()
+    verbose = report.text(result, verbose=True).splitlines()
+    passed = ("passed: ", "not applicable: ")
+    assert shown == [line for line in verbose if not line.startswith(passed)]
     numbers = "1 checks passed, 1 not applicable, 1 rules broken as errors, 1 as warnings"
     assert report.summary(result) == f"n*, stdio, {OLD}, {NEW}: 2 rules, {numbers}"
     assert report.summary(findings(name="")).startswith(f"stdio, {OLD}, {NEW}: 0 rules")
 
 
-def test_findings_are_a_page_of_markdown() -> None:
-    result = findings(*OUTCOMES, r="it_ended")
-    assert report.markdown(result).splitlines() == [
-        "# n\\*",
-        "",
-        report.summary(result).replace("*", "\\*"),
-        "",
-        "| Severity | Rule | Revisions | Expected | Got |",
-        "| --- | --- | --- | --- | --- |",
-        f"| error | [a.must]({SITE}/{NEW}/basic/a#one) | {OLD}, {NEW} | e | new |",
-        f"| warning | [a.should]({SITE}/{NEW}/basic/b) | {NEW} | e\\|e | c |",
-        "",
-        "Given up in r: it_ended",
-    ]
+def test_findings_are_a_page_of_markdown(snapshot: SnapshotAssertion) -> None:
+    assert report.markdown(findings(*OUTCOMES, r="it_ended")) == snapshot
     kept = report.markdown(findings(name=""))
     assert kept.startswith("# target\n")
     assert kept.endswith("\n\nNo rule is broken.\n")
 
 
-def test_findings_are_json_with_each_outcome() -> None:
-    shown = report.document(findings(*OUTCOMES[1:], r="w"))
-    assert shown["broken"] == [
-        {
-            "rule": "a.must",
-            "level": "MUST",
-            "severity": "error",
-            "revisions": [OLD, NEW],
-            "sentence": MUST.sentence,
-            "in": [OLD, NEW],
-            "expected": "e",
-            "came": "new",
-            "page": f"{SITE}/{NEW}/basic/a#one",
-        }
-    ]
-    nothing = {"rule": "a.should", "revision": OLD, "expected": None, "came": None}
-    assert shown["outcomes"][2:] == [
-        {**nothing, "state": "passed", "why": None},
-        {**nothing, "state": "not applicable", "why": "w"},
-    ]
-    assert shown["given_up"] == {"r": "w"}
-    assert (shown["target"], shown["name"], shown["transport"]) == ("target", "n*", "stdio")
+def test_findings_are_json_with_each_outcome(snapshot: SnapshotAssertion) -> None:
+    assert report.document(findings(*OUTCOMES[1:], r="w")) == snapshot
     assert report.document(findings(name=""))["name"] is None
 
 
-def test_findings_have_the_shape_of_all_products() -> None:
+def test_findings_have_the_shape_of_all_products(snapshot: SnapshotAssertion) -> None:
     kept, skipped, silent = (
         Rule(f"b.{name}", "SHOULD", (OLD, NEW), "Two.", "basic/b") for name in "xyz"
     )
@@ -114,20 +65,8 @@ def test_findings_have_the_shape_of_all_products() -> None:
         *(Outcome(skipped, OLD, "not applicable", why="v"), Outcome(silent, OLD, "not applicable")),
         Outcome(skipped, NEW, "not applicable", why="w"),
     )
-    page, sentence = f"{SITE}/{NEW}/basic/a#one", MUST.sentence
-    broken = Finding(
-        *("a.must", "error", "a", f"MUST in {OLD}, {NEW}: expected e, got new"),
-        details=(sentence, page),
-        file="f.py",
-        reason=sentence,
-        page=page,
-    )
-    lost = Finding("run.complete", "error", "checks", "given up in r: it ended", file="f.py")
-    assert report.report_of(findings(*OUTCOMES[1:3], *unbroken, r="it ended"), "f.py") == Report(
-        "n*",
-        [broken, lost],
-        [KeptRule("b", "b.x"), KeptRule("b", "b.y", "w"), KeptRule("b", "b.z", "not applicable")],
-    )
+    result = findings(*OUTCOMES[1:3], *unbroken, r="it ended")
+    assert report.report_of(result, "f.py") == snapshot
     assert report.report_of(findings(name=""), "") == Report("target", [], [])
 
 

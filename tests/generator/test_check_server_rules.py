@@ -13,6 +13,7 @@ from generator.check_server.areas import RULES
 from generator.check_server.judging import find_in_tiny, judge
 from generator.check_server.rows import FIRST, NEW, OLD, Case, Rule, members, rule
 from generator.check_server.tiny_server import REVISIONS
+from generator.tables import table
 from mcpgen.check_server.call_checks import arguments_for
 from mcpgen.check_server.rules import rules
 from mcpgen.check_server.runner import CHECKS, Findings
@@ -125,41 +126,10 @@ def test_rules_of_what_a_server_lacks_do_not_apply(revision: str) -> None:
     assert len(reasons) > 40
 
 
-@pytest.mark.parametrize(
-    ("schema", "built"),
-    [
-        (5, None),
-        ({}, {}),
-        ({"properties": 5}, None),
-        ({"required": 5}, None),
-        ({"required": [5]}, None),
-        ({"required": ["a"]}, None),
-        ({"properties": {"a": {"type": "objekt"}}}, None),
-        ({"pattern": "("}, None),
-        ({"$ref": "#"}, None),
-        ({"$ref": "#/no"}, None),
-        *(
-            ({"required": ["a"], "properties": {"a": member}}, built)
-            for member, built in (
-                ({"const": "a"}, {"a": "a"}),
-                ({"type": "string", "default": "b"}, {"a": "b"}),
-                ({"default": 2, "enum": [1, 2]}, {"a": 2}),
-                ({"enum": [3, 4]}, {"a": 3}),
-                ({"enum": []}, None),
-                ({"type": "string", "maxLength": 5}, None),
-                ({"type": "thing"}, None),
-                ({"type": ["string", "null"]}, None),
-                (True, None),
-                ({"type": "string"}, {"a": "mcpgen"}),
-                ({"type": "integer"}, {"a": 1}),
-                ({"type": "number"}, {"a": 1}),
-                ({"type": "boolean"}, {"a": False}),
-                ({"type": "array"}, {"a": []}),
-                ({"type": "object"}, {"a": {}}),
-                ({"type": "null"}, {"a": None}),
-            )
-        ),
-    ],
-)
+ARGUMENTS: dict[str, Any] = table("arguments")
+"""Schemas of arguments, each with what is built for it; null for nothing."""
+
+
+@pytest.mark.parametrize(("schema", "built"), ARGUMENTS.values(), ids=ARGUMENTS)
 def test_arguments_fit_the_schema_or_there_are_none(schema: Any, built: object) -> None:
     assert arguments_for(schema) == built

@@ -19,23 +19,20 @@ STATED = ("choices", "min", "max", "nargs", "default", "flag_value")
 USUAL = (None, 1, True, False)
 
 
-def parameter(info: Mapping[str, Any]) -> str:
-    """One line of a parameter: its words, and what it takes."""
-    facts = info["type"] | info
-    named = [name for name in NAMED if facts.get(name)]
-    stated = [
-        f"{name}={'|'.join(map(str, value)) if isinstance(value, list | tuple) else value}"
-        for name in STATED
-        if (value := facts.get(name)) not in USUAL
-    ]
-    words = [*info["opts"], *info.get("secondary_opts", ()), info["type"]["param_type"].lower()]
-    return f"  {' '.join([*words, *named, *stated])}"
-
-
 def lines_of(info: Mapping[str, Any], path: str) -> Iterator[str]:
-    """The lines of a command, and of those below it."""
+    """The lines of a command, each of its parameters with what it takes, and of those below."""
     yield path
-    yield from map(parameter, info["params"])
+    for parameter in info["params"]:
+        facts = parameter["type"] | parameter
+        named = [name for name in NAMED if facts.get(name)]
+        stated = [
+            f"{name}={'|'.join(map(str, value)) if isinstance(value, list | tuple) else value}"
+            for name in STATED
+            if (value := facts.get(name)) not in USUAL
+        ]
+        words = [*parameter["opts"], *parameter.get("secondary_opts", ())]
+        words.append(parameter["type"]["param_type"].lower())
+        yield f"  {' '.join([*words, *named, *stated])}"
     for name, below in info.get("commands", {}).items():
         yield from lines_of(below, f"{path} {name}")
 

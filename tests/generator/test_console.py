@@ -31,16 +31,6 @@ def terminal() -> Generator[Terminal]:
         yield stream
 
 
-def use_all(console: Console) -> None:
-    """Print one thing of each kind."""
-    console.record({"a": [1]})
-    with console.progress("working"):
-        console.summary("a summary")
-    console.text("a [b]text[/b]")
-    console.table(("One", "Two"), [("a", "b"), ("long", "")])
-    console.diff("+a\n-b\n")
-
-
 TEXT = "a [b]text[/b]\n"
 TABLE = "One   Two\na     b\nlong\n"
 DIFF = "+a\n-b\n"
@@ -57,7 +47,12 @@ DIFF = "+a\n-b\n"
 def test_a_pipe_gets_plain_lines(
     console: Console, out: str, err: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use_all(console)
+    console.record({"a": [1]})
+    with console.progress("working"):
+        console.summary("a summary")
+    console.text("a [b]text[/b]")
+    console.table(("One", "Two"), [("a", "b"), ("long", "")])
+    console.diff("+a\n-b\n")
     assert tuple(capsys.readouterr()) == (out, err)
 
 

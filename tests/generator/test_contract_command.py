@@ -208,13 +208,17 @@ def test_a_report_is_about_all_files(files: Path) -> None:
     assert [case.get("file") for case in suite] == ["a.json", "b.json"]
 
 
-def hook_of(root: Path, identifier: str) -> dict[str, Any]:
-    hooks = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
-    return next(hook for hook in hooks if hook["id"] == identifier)
+@pytest.fixture(scope="module")
+def hooks(root: Path) -> dict[str, Any]:
+    """The hooks for pre-commit by their ids."""
+    rows = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    return {row["id"]: row for row in rows}
 
 
-def test_the_hook_for_pre_commit_compares_the_files_of_a_commit(root: Path, files: Path) -> None:
-    hook = hook_of(root, "mcpgen-contract-diff")
+def test_the_hook_for_pre_commit_compares_the_files_of_a_commit(
+    hooks: dict[str, Any], files: Path
+) -> None:
+    hook = hooks["mcpgen-contract-diff"]
     assert re.search(hook["files"], FILE) is not None
     commit(files, FILE)
     _, *entry = hook["entry"].split()
@@ -223,8 +227,8 @@ def test_the_hook_for_pre_commit_compares_the_files_of_a_commit(root: Path, file
     assert run(*entry, FILE, cwd=files).code == 1
 
 
-def test_the_hook_for_pre_commit_asks_a_server(root: Path, shop: Path) -> None:
-    _, *entry = hook_of(root, "mcpgen-contract-check")["entry"].split()
+def test_the_hook_for_pre_commit_asks_a_server(hooks: dict[str, Any], shop: Path) -> None:
+    _, *entry = hooks["mcpgen-contract-check"]["entry"].split()
     assert run(*entry, script_command("shop.py"), FILE, cwd=shop).code == 0
     assert run(*entry, script_command("smaller.py"), FILE, cwd=shop).code == 1
 

@@ -15,7 +15,7 @@ from generator.contract_surfaces import CAPABILITIES, SHOP, changed, contract
 from generator.tables import table
 from mcpgen.contract import command, report
 from mcpgen.contract.command import Comparison
-from mcpgen.contract.compare import Change, compare
+from mcpgen.contract.compare import compare
 from mcpgen.contract.document import Contract
 from mcpgen.contract.rule_examples import examples
 from mcpgen.contract.rules import CATEGORIES, RULES, Category, Exemption, read_exemptions
@@ -25,11 +25,6 @@ CHANGES: dict[str, Any] = table("contract_changes")
 """The lists of a server before and after a change, by what changes."""
 RETITLED = changed("tools/0/title", "Buy")
 REMOVED = changed("tools/1", ...)
-
-
-def rows(changes: list[Change]) -> list[tuple[str, str]]:
-    """The rules and items of changes."""
-    return [(change.rule.id, change.item) for change in changes]
 
 
 @pytest.mark.parametrize("lists", CHANGES.values(), ids=CHANGES)
@@ -144,7 +139,8 @@ EVERY: dict[str, Any] = {
 )
 def test_a_category_chooses_its_rules(category: Category, expected: list[tuple[str, str]]) -> None:
     new = contract(EVERY, {**CAPABILITIES, "tools": {}})
-    assert rows(Comparison(categories=(category,)).changes(contract(), new)) == expected
+    changes = Comparison(categories=(category,)).changes(contract(), new)
+    assert [(change.rule.id, change.item) for change in changes] == expected
     assert len(Comparison().changes(contract(), new)) == len(CATEGORIES)
 
 

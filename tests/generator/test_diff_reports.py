@@ -40,17 +40,10 @@ NEW = {
 }
 
 
+@pytest.fixture(scope="module")
 def small() -> diff.Diff:
     """A comparison with changes of every severity, both directions and a fact."""
     return diff.compare(protocol("A"), protocol("B", facts_with("http", resumable=True), **NEW))
-
-
-def hostile() -> diff.Diff:
-    """A comparison in which every text of the schema is hostile."""
-    changed = obj("", color=TEXT, kind={"enum": [EVIL, "b"]})
-    other = obj("", color=TEXT, kind={"enum": ["a", "b"]})
-    one = protocol(f"A{EVIL}", PaintRequestParams=changed)
-    return diff.compare(one, protocol(f"B{EVIL}", PaintRequestParams=other))
 
 
 @pytest.fixture
@@ -64,8 +57,10 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_report_shows_every_change(form: str, snapshot: SnapshotAssertion) -> None:
-    text = FORMS[form](small())
+def test_a_report_shows_every_change(
+    form: str, small: diff.Diff, snapshot: SnapshotAssertion
+) -> None:
+    text = FORMS[form](small)
     without_style = text.partition("<main>")[2].partition("<script>")[0] or text
     assert without_style == snapshot
 
@@ -77,7 +72,10 @@ def test_a_comparison_without_changes_has_a_report_too(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_text_of_a_schema_stays_text(form: str) -> None:
-    comparison = hostile()
+    changed = obj("", color=TEXT, kind={"enum": [EVIL, "b"]})
+    other = obj("", color=TEXT, kind={"enum": ["a", "b"]})
+    one = protocol(f"A{EVIL}", PaintRequestParams=changed)
+    comparison = diff.compare(one, protocol(f"B{EVIL}", PaintRequestParams=other))
     assert [change for change in comparison.changes if "<b>" in change.old]
     text = FORMS[form](comparison)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
@@ -87,10 +85,9 @@ def test_hostile_text_of_a_schema_stays_text(form: str) -> None:
         assert text.count("</script>") == 1
 
 
-def test_the_page_shows_every_change_and_needs_no_other_file() -> None:
-    comparison = small()
-    text = page.html(comparison)
-    assert text.count('class="change"') == len(comparison.changes)
+def test_the_page_shows_every_change_and_needs_no_other_file(small: diff.Diff) -> None:
+    text = page.html(small)
+    assert text.count('class="change"') == len(small.changes)
     assert not re.search(r"\s(src|href)=|url\(|@import", text)
 
 

@@ -10,6 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from generator.diff_schemas import changes, message, protocol
 from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
+from generator.tables import table
 from generator.test_diff_rules import ASKED, BRUSH, PAIRS, ROLLER, WET, field, params
 from mcpgen.diff import Change, report
 from mcpgen.diff.compare import Diff
@@ -23,53 +24,7 @@ FLAG = {"type": "boolean"}
 TEXTS, COUNTS = ({"type": "array", "items": item} for item in (TEXT, COUNT))
 
 
-SIZES: dict[str, tuple[Any, Any]] = {
-    "anything, then a text": ({}, {"anyOf": [TEXT, COUNT]}),
-    "a fixed value of a type": ({"anyOf": [TEXT, const(1)]}, {"anyOf": [COUNT]}),
-    "a fixed object": ({"const": {"a": 1}}, {"type": "object"}),
-    "a fixed list": ({"const": [1]}, {"type": "array"}),
-    "fixed values of other types": (
-        {"enum": [True, 1, 1.5, "a", None]},
-        {"type": ["boolean", "integer", "null"]},
-    ),
-    "values and a type": (
-        {"anyOf": [{"enum": ["a", "b"]}, COUNT]},
-        {"anyOf": [{"enum": ["b", "c"]}, FLAG]},
-    ),
-    "values that grow alike": ({"enum": ["paint", "dry"]}, {"enum": ["paints", "painted", "x"]}),
-    "no upper bound": ({**TEXT, "maxLength": 3}, TEXT),
-    "a lower bound more": ({**TEXT, "maxLength": 3}, {**TEXT, "maxLength": 3, "minLength": 1}),
-    "a higher lower bound": (
-        {**TEXT, "minLength": 1, "maxLength": 9},
-        {**TEXT, "minLength": 2, "maxLength": 8},
-    ),
-    "a pattern more": (TEXT, {**TEXT, "pattern": "a"}),
-    "patterns of two": (
-        {"anyOf": [{**TEXT, "pattern": "b"}, {**TEXT, "pattern": "a"}]},
-        {**TEXT, "pattern": "c"},
-    ),
-    "bounds of two": (
-        {"anyOf": [{**TEXT, "minLength": 2, "maxLength": 5}, {**TEXT, "minLength": 4}, COUNT]},
-        {"anyOf": [{**TEXT, "minLength": 3}, COUNT]},
-    ),
-    "bounds of a list": (
-        {**TEXTS, "minItems": 1},
-        {"type": "array", "items": {**TEXT, "minLength": 1}, "maxItems": 3},
-    ),
-    "lists of two": ({"anyOf": [TEXTS, COUNTS]}, COUNTS),
-    "a list, then a text": (TEXTS, TEXT),
-    "an open object of fewer members": ({**AB, **CLOSED}, {**obj("", c=TEXT), **OPENED}),
-    "an object opened that names fewer": (AB, {**obj("a", a=TEXT), **OPENED}),
-    "an object opened that names none": (AB, {"type": "object", **OPENED}),
-    "an object opened that names as many": (AB, {**AB, **OPENED}),
-    "an open object that stays open": ({**AB, **OPENED}, {**obj("a", a=TEXT), **OPENED}),
-    "values of a map": (
-        {"type": "object", "additionalProperties": TEXT},
-        {"type": "object", "additionalProperties": COUNT},
-    ),
-    "a map of any values": ({"type": "object"}, {**obj(), "additionalProperties": TEXT}),
-    "a closed map": ({"type": "object"}, {"type": "object", **CLOSED}),
-}
+SIZES: dict[str, list[Any]] = table("value_changes")
 """Types of a field before and after."""
 
 VALUES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

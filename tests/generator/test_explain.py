@@ -11,122 +11,47 @@ import pytest
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
-from generator.command_line import run
+from generator.command_line import Done, run
 from generator.schemas import obj, ref
+from generator.tables import table
 from mcpgen import schema
 from mcpgen.explain import recordings, repair, violations
 from mcpgen.explain.revision import Revision
 from mcpgen.explain.revision import revision as explain_revision
 
 REVISIONS = [row.name for row in schema.revisions()]
-CALL: dict[str, Any] = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "tools/call",
-    "params": {"name": "forecast", "arguments": {"city": "Oslo"}},
-}
-META = {
-    "io.modelcontextprotocol/protocolVersion": REVISIONS[-1],
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 TEXT = {"type": "text", "text": "sun"}
 STRING = {"type": "string"}
-
-
-def make_message(method: str, params: Any, **more: Any) -> dict[str, Any]:
-    """A request, or a notification without id."""
-    return {"jsonrpc": "2.0", **more, "method": method, "params": params}
 
 
 def answer(result: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "result": result}
 
 
-def refusal(**error: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": 1, "error": error}
-
-
 MESSAGES: dict[str, Any] = {
-    "call": CALL,
-    "call-with-a-task": {**CALL, "params": {**CALL["params"], "task": {"ttl": 5}}},
-    "wrong-name": {**CALL, "params": {"name": 5, "arguments": {}}},
-    "unknown-method": {**CALL, "method": "tool/call"},
-    "notification": {"jsonrpc": "2.0", "method": "notifications/initialized"},
-    "result": answer({"content": [TEXT], "isError": False}),
-    "wrong-content": answer({"content": [{"type": "image", "data": "AA=="}]}),
-    "retired-code": refusal(code=-32002, message="Resource not found"),
-    "batch": [CALL, {**CALL, "id": 2}],
-    "elicitation": make_message(
-        "elicitation/create",
-        {
-            "message": "Which city?",
-            "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
-        },
-        id=1,
-    ),
-    "no-version": {key: value for key, value in CALL.items() if key != "jsonrpc"},
-    "progress-as-text": make_message(
-        "notifications/progress", {"progressToken": "t", "progress": "5"}
-    ),
-    "token-of-no-type": make_message(
-        "notifications/progress", {"progressToken": 1.5, "progress": 1}
-    ),
-    "level": make_message("logging/setLevel", {"level": "warn"}, id=1),
-    "params-array": make_message("tools/list", [], id=1),
-    "request-as-notification": make_message("tools/list", {}),
-    "notification-as-request": make_message("notifications/initialized", {}, id=1),
-    "id-null": {**CALL, "id": None},
-    "initialize": make_message("initialize", {"protocolVersion": "2025-06-18"}, id=1),
-    "discover": make_message("server/discover", {"_meta": META}, id=1),
-    "sampling": make_message(
-        "sampling/createMessage",
-        {
-            "messages": [{"role": "users", "content": {"type": "text", "text": 5}}],
-            "modelPreferences": {"costPriority": 2},
-            "maxTokens": "10",
-        },
-        id=1,
-    ),
+    **table("messages"),
     "many-values": answer({"completion": {"values": ["x"] * 101, "total": 5.0}}),
-    "tools": answer({"tools": [{"name": "t", "inputSchema": {"type": "objekt"}}]}),
-    "input-required": answer({"resultType": "input_required", "inputRequests": {"a": 5}}),
-    "task-created": answer({"task": {"taskId": "t", "status": "working"}}),
-    "result-of-five": answer(5),
-    **{
-        f"code{code}": refusal(code=code, message="")
-        for code in (-32700, -32020, -32042, -32050, -32099, -32100, -32019, 5)
-    },
-    "no-code": refusal(message=""),
-    "batch-of-wrong": [CALL, {**CALL, "method": 5}],
-    "no-message": {"hello": "world"},
-    "no-object": 42,
 }
+CALL: dict[str, Any] = MESSAGES["call"]
 
 
-def save_message(folder: Path, message: Any) -> str:
+def explain(folder: Path, message: Any, *options: str) -> Done:
+    """Explain what a file holds."""
     path = folder / "message.json"
     path.write_text(json.dumps(message), "utf-8")
-    return str(path)
-
-
-def explain_message(folder: Path, message: Any, *options: str) -> list[dict[str, Any]]:
-    """The explanations of what a file holds, as JSON."""
-    done = run("explain", save_message(folder, message), "--json", *options)
-    explanations: list[dict[str, Any]] = json.loads(done.out)
-    return explanations
+    return run("explain", path, *options)
 
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_message_is_explained(name: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
-    done = run("explain", save_message(tmp_path, MESSAGES[name]))
+    done = explain(tmp_path, MESSAGES[name])
     assert (done.code, done.err) == (0, "")
     assert done.out == snapshot
 
 
 def test_a_response_is_held_against_the_result_of_its_request(tmp_path: Path) -> None:
-    explanations = explain_message(
-        tmp_path, [CALL, {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}, 7]
-    )
+    done = explain(tmp_path, [CALL, answer({"tools": []}), 7], "--json")
+    explanations = json.loads(done.out)
     assert explanations[1]["what"] == "success response to tools/call, server to client"
     by_name = {row["revision"]: row for row in explanations[1]["revisions"]}
     assert by_name["2025-06-18"]["pointer"] == "/result/content"
@@ -160,7 +85,7 @@ def test_a_trace_is_explained_line_by_line(tmp_path: Path) -> None:
     assert lines[0] == "1: request tools/call, client to server"
     assert "2: success response to tools/call, server to client" in lines
     assert lines[-1] == "3: no message: the process ended"
-    (alone,) = explain_message(tmp_path, answer({}))
+    (alone,) = json.loads(explain(tmp_path, answer({}), "--json").out)
     assert (alone["problem"], alone["error"]) == ("no open request has its id", None)
 
 
@@ -179,7 +104,7 @@ def test_text_of_others_never_reaches_the_terminal_raw(
         "error": {"direction": "sent", "error": EVIL},
         "code": {"jsonrpc": "2.0", "id": 1, "error": {"code": EVIL, "message": EVIL}},
     }[place]
-    out = run("explain", save_message(tmp_path, message), *options).out
+    out = explain(tmp_path, message, *options).out
     assert out
     assert [
         char for char in out if not (char.isascii() and char.isprintable()) and char != "\n"
@@ -273,7 +198,7 @@ def draft_of(folder: Path, required: dict[str, Any]) -> Revision:
 def test_a_draft_in_a_file_is_asked_like_a_revision(tmp_path: Path) -> None:
     draft_of(tmp_path, {"seal": {"type": "string"}})
     draft = str(tmp_path / "draft.json")
-    (explanation,) = explain_message(tmp_path, CALL, "-r", draft)
+    (explanation,) = json.loads(explain(tmp_path, CALL, "-r", draft, "--json").out)
     [row] = explanation["revisions"]
     assert (row["revision"], row["pointer"]) == (draft, "/params/seal")
 

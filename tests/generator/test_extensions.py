@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from generator.command_line import Done, run
-from generator.schemas import TEXT, const, fields_of, obj, ref
+from generator.diff_schemas import message
+from generator.schemas import TEXT, fields_of, obj, ref
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, pipeline
 from mcpgen.package.build_request import BuildRequest
@@ -24,13 +25,6 @@ pytestmark = pytest.mark.costly
 HAVING = "2026-07-28"
 """A revision whose capabilities have extensions."""
 WITHOUT = "2025-06-18"
-
-
-def request_of(method: str, params: Any = None) -> dict[str, Any]:
-    """The definition of a request."""
-    if params is None:
-        return obj("method", method=const(method))
-    return obj("method params", method=const(method), params=params)
 
 
 def write_schema(folder: Path, name: str = "ext.json", **definitions: Any) -> Path:
@@ -47,7 +41,7 @@ def generate_types(folder: Path, *words: object, revision: str = HAVING) -> Done
     return run("-q", "-r", revision, "--parts", "types", *options, "-o", str(folder / "pkg"))
 
 
-ASK: dict[str, Any] = {"AskRequest": request_of("ask"), "AskResult": obj(text=TEXT)}
+ASK: dict[str, Any] = {"AskRequest": message("ask"), "AskResult": obj(text=TEXT)}
 
 
 def files_of(
@@ -62,10 +56,10 @@ def files_of(
 def test_types_of_an_extension_have_members_of_the_revision_and_one_copy(tmp_path: Path) -> None:
     point = obj("x", x=TEXT)
     inner = {"anyOf": [TEXT, {"type": "array", "items": ref("__schema0")}]}
-    joined = request_of("join", obj("value", value=ref("__schema0")))
+    joined = message("join", obj("value", value=ref("__schema0")))
     path = write_schema(
         tmp_path,
-        AskRequest=request_of("ask", obj("p", p=point)),
+        AskRequest=message("ask", obj("p", p=point)),
         AskResult=obj("p", p=point),
         Point=point,
         JoinRequest={**joined, "$defs": {"__schema0": inner}},
@@ -85,7 +79,7 @@ def test_update_and_check_repeat_the_extensions_of_the_manifest(tmp_path: Path) 
     assert generate_types(tmp_path, path).code == 0
     package = str(tmp_path / "pkg")
     assert run("check", package).code == 0
-    write_schema(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT, more=TEXT))
+    write_schema(tmp_path, AskRequest=message("ask"), AskResult=obj(text=TEXT, more=TEXT))
     checked = run("check", package)
     assert (checked.code, "the schema changed: com.example/ext: its schema" in checked.out) == (
         1,
@@ -108,11 +102,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "/$defs/CompleteResultCompletion: expected a name that no type of 2026-07-28 has",
     ),
     "a method of the revision": (
-        {"AskRequest": request_of("tools/call"), "AskResult": obj()},
+        {"AskRequest": message("tools/call"), "AskResult": obj()},
         '/$defs/AskRequest: expected a method that 2026-07-28 does not have, got "tools/call"',
     ),
     "a method twice": (
-        {**ASK, "AgainRequest": request_of("ask"), "AgainResult": obj()},
+        {**ASK, "AgainRequest": message("ask"), "AgainResult": obj()},
         '/$defs/AgainRequest: expected a method of its own, got "ask", as AskRequest has',
     ),
     "a request of servers, where they send none": (
@@ -120,7 +114,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         '/$defs/AskRequest: expected no ServerRequest: 2026-07-28 has none, got "ask"',
     ),
     "params of no object": (
-        {**ASK, "AskRequest": request_of("ask", TEXT)},
+        {**ASK, "AskRequest": message("ask", TEXT)},
         "/$defs/AskRequest/properties/params: expected params that are an object with members",
     ),
 }
@@ -143,7 +137,7 @@ def test_two_extensions_have_methods_of_their_own(tmp_path: Path) -> None:
 
 
 def test_an_extension_is_beside_the_revisions_that_it_fits(tmp_path: Path) -> None:
-    path = write_schema(tmp_path, Ask=obj(one=ref("InputRequest")), AskRequest=request_of("a/ask"))
+    path = write_schema(tmp_path, Ask=obj(one=ref("InputRequest")), AskRequest=message("a/ask"))
     done = generate_types(tmp_path, path, revision=WITHOUT)
     assert 'expected a reference to a definition, #/$defs/<name>, got "#/$defs/Inp' in done.err
     assert not (tmp_path / "pkg").exists()
@@ -183,8 +177,8 @@ def test_open_parts_of_an_extension_schema_are_noted(tmp_path: Path) -> None:
     empty = {"type": "object", "properties": {}, "additionalProperties": False}
     path = write_schema(
         tmp_path,
-        AskRequest=request_of("ask", empty),
-        PaintNotification=request_of("paint", obj(color=TEXT, never={"not": {}})),
+        AskRequest=message("ask", empty),
+        PaintNotification=message("paint", obj(color=TEXT, never={"not": {}})),
     )
     done = generate_types(tmp_path, path)
     assert done.code == 0, done.err

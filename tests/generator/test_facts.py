@@ -26,26 +26,19 @@ def methods(revision: str) -> set[str]:
     return {method["const"] for method in schemas if "const" in method}
 
 
-def capability_paths(revision: str) -> set[tuple[str, ...]]:
-    """Every path into the capabilities that the schema of a revision describes."""
-    definitions = schema.load(revision).definitions
-
+@pytest.mark.parametrize("name", NAMES)
+def test_facts_name_only_what_the_schema_has(name: str) -> None:
     def below(node: dict[str, Any], path: tuple[str, ...]) -> set[tuple[str, ...]]:
         inner = node.get("properties", {}).items()
         return {path}.union(*(below(child, (*path, name)) for name, child in inner))
 
-    both = (definitions["ClientCapabilities"], definitions["ServerCapabilities"])
-    return set().union(*(below(node, ()) for node in both))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_facts_name_only_what_the_schema_has(name: str) -> None:
     loaded, definitions = facts.load(name), schema.load(name).definitions
     results = {**loaded.results.client, **loaded.results.server}
     listen = {loaded.behaviour.listen} - {None}
     assert {*loaded.capabilities, *results, *listen} <= methods(name)
     paths = {loaded.capability(method) for method in loaded.capabilities}
-    assert paths <= capability_paths(name)
+    both = (definitions["ClientCapabilities"], definitions["ServerCapabilities"])
+    assert paths <= set().union(*(below(node, ()) for node in both))
     types = {one for each in results.values() for one in each}
     assert {*loaded.renamed, *loaded.defaults, *types} - {"*"} <= definitions.keys()
     for field in (field for fields in loaded.defaults.values() for field in fields):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from generator.command_line import Done, run
+from generator.command_line import run
 from generator.diff_schemas import definitions
 from generator.schemas import any_of, obj
 from mcpgen import findings
@@ -41,13 +39,6 @@ REPORT = Report(
 )
 
 
-def results_of(text: str) -> list[dict[str, Any]]:
-    """The results of the only run of a SARIF document."""
-    (one,) = json.loads(text)["runs"]
-    results: list[dict[str, Any]] = one["results"]
-    return results
-
-
 def test_junit_counts_what_fails_and_what_was_skipped() -> None:
     suite = ElementTree.fromstring(findings.junit(REPORT))
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
@@ -64,8 +55,8 @@ def test_junit_without_findings_has_one_case_that_passes() -> None:
 
 
 def test_sarif_has_levels_places_and_rules() -> None:
-    text = findings.sarif(REPORT)
-    placed, *others = results_of(text)
+    (one,) = json.loads(findings.sarif(REPORT))["runs"]
+    placed, *others = one["results"]
     assert placed["locations"][0]["physicalLocation"] == {
         "artifactLocation": {"uri": "a%20b%3Ac.json"},
         "region": {"startLine": 7},
@@ -77,7 +68,7 @@ def test_sarif_has_levels_places_and_rules() -> None:
         None,
         "file:///c.json",
     ]
-    rules = json.loads(text)["runs"][0]["tool"]["driver"]["rules"]
+    rules = one["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["A_RULE", "B_RULE", "C_RULE"]
     assert rules[0]["helpUri"] == PLACED.page
     marks = [each["partialFingerprints"]["primaryLocationLineHash"] for each in (placed, *others)]
@@ -102,48 +93,42 @@ tiny_server.main()
 """
 
 
-def check_package(form: str, package: Path) -> Done:
-    """A package with one file that was edited."""
+@pytest.fixture
+def changed(package: Path) -> Path:
+    """A folder with an edited package, two schemas that differ, and a server that breaks a rule."""
     (package / "models.py").write_text("# other\n", encoding="utf-8")
-    return run("check", package.name, "--format", form, cwd=package.parent)
+    (package.parent / "broken.py").write_text(BROKEN, encoding="utf-8")
+    for name, colors in (("a.json", ["red", "blue"]), ("b.json", ["red"])):
+        paint = obj("color", color={"enum": colors})
+        named = {**definitions(PaintRequestParams=paint), "ServerResult": any_of("PaintResult")}
+        (package.parent / name).write_text(json.dumps({"$defs": named}), encoding="utf-8")
+    return package.parent
 
 
-def compare_files(form: str, package: Path) -> Done:
-    """Two schemas, of which the second has one change that breaks."""
-    (package / "a.json").write_text(schema_of("red", "blue"), encoding="utf-8")
-    (package / "b.json").write_text(schema_of("red"), encoding="utf-8")
-    words = ("a.json", "b.json", "--fail-on", "breaking", "--format", form)
-    return run("diff", *words, cwd=package)
-
-
-def check_server(form: str, package: Path) -> Done:
-    """A server that breaks one rule."""
-    (package / "broken.py").write_text(BROKEN, encoding="utf-8")
-    words = ("-r", "2025-06-18", "--rule", "tools", "--format", form)
-    return run("check-server", f"{sys.executable} broken.py", *words, cwd=package)
-
-
-def schema_of(*colors: str) -> str:
-    """A schema of a tiny protocol, in which a member of a request has one of these values."""
-    paint = obj("color", color={"enum": [*colors]})
-    return json.dumps(
-        {"$defs": {**definitions(PaintRequestParams=paint), "ServerResult": any_of("PaintResult")}}
-    )
-
-
+CHECK_SERVER = (
+    "check-server",
+    f"{sys.executable} broken.py",
+    "-r",
+    "2025-06-18",
+    "--rule",
+    "tools",
+)
 COMMANDS = (
-    pytest.param(check_package, "FILE_DIFFERS", "pkg/models.py", id="check"),
-    pytest.param(compare_files, "VALUE_REMOVED", "b.json", id="diff"),
-    pytest.param(check_server, "tools.input-schema-root-object", "broken.py", id="check-server"),
+    pytest.param(("check", "pkg"), "FILE_DIFFERS", "pkg/models.py", id="check"),
+    pytest.param(
+        *(("diff", "a.json", "b.json", "--fail-on", "breaking"), "VALUE_REMOVED", "b.json"),
+        id="diff",
+    ),
+    pytest.param(CHECK_SERVER, "tools.input-schema-root-object", "broken.py", id="check-server"),
 )
 
 
-@pytest.mark.parametrize(("ask", "rule", "file"), COMMANDS)
+@pytest.mark.parametrize(("words", "rule", "file"), COMMANDS)
 def test_each_command_has_each_form(
-    ask: Callable[[str, Path], Done], rule: str, file: str, package: Path
+    words: tuple[str, ...], rule: str, file: str, changed: Path
 ) -> None:
     for form in ("junit", "sarif", "github", "markdown"):
-        done = ask(form, package)
+        done = run(*words, "--format", form, cwd=changed)
         assert done.code == 1, done
         match form:
             case "junit":
@@ -151,7 +136,8 @@ def test_each_command_has_each_form(
                 (case,) = suite.findall("testcase[failure]")
                 assert (str(case.get("name")).split()[0], case.get("file")) == (rule, file)
             case "sarif":
-                (result,) = [each for each in results_of(done.out) if each["level"] == "error"]
+                (one,) = json.loads(done.out)["runs"]
+                (result,) = [each for each in one["results"] if each["level"] == "error"]
                 place = result["locations"][0]["physicalLocation"]["artifactLocation"]
                 assert (result["ruleId"], place["uri"]) == (rule, file)
             case "github":

@@ -10,7 +10,7 @@ import pytest
 from generator.command_line import Installation, output_of, run, run_python
 from generator.futures import Draft, change_revision, save_draft
 from generator.runtime_interface import all_used, installed_package, text_of
-from generator.selections import MIDDLE, NEWEST, PAIRWISE, write_package
+from generator.selections import MIDDLE, NEWEST, PAIRWISE, contents, write_package
 from mcpgen.model import runtime
 from mcpgen.package import manifest
 from mcpgen.render import tree
@@ -94,15 +94,10 @@ def test_classes_are_the_runtimes_and_revisions_its_own(tmp_path: Path, root: Pa
     assert output_of(SAME, cwd=folder, paths=(root / "generated",)) == f"{MIDDLE}\n"
 
 
-def files_of(package: Path) -> dict[str, bytes]:
-    """The bytes of each file of a package."""
-    return {f"{path}": path.read_bytes() for path in package.rglob("*") if path.is_file()}
-
-
 def test_update_changes_the_form_and_back_to_the_same_bytes(tmp_path: Path) -> None:
     package = tmp_path / "pkg"
     run("-q", "--revision", MIDDLE, "--features", "telemetry", "-o", package)
-    before = files_of(package)
+    before = contents(package)
     assert run("update", package, "--runtime", "installed").code == 0
     record = json.loads((package / "mcpgen.json").read_text("utf-8"))
     assert record["options"]["runtime"] == "installed"
@@ -112,13 +107,13 @@ def test_update_changes_the_form_and_back_to_the_same_bytes(tmp_path: Path) -> N
     assert {"server.py", "__init__.pyi"} < {row["module"] for row in modules}
     assert run("check", package).code == 0
     assert run("update", package, "--runtime", "vendored").code == 0
-    assert files_of(package) == before
+    assert contents(package) == before
 
 
 def test_a_package_on_the_runtime_of_another_name_is_moved(tmp_path: Path) -> None:
     package = tmp_path / "pkg"
     run("-q", "--revision", MIDDLE, "--runtime", "installed", "-o", package)
-    before = files_of(package)
+    before = contents(package)
     record = json.loads((package / "mcpgen.json").read_text("utf-8"))
     for path in record["files"]:  # as an earlier version wrote it
         text = (package / path).read_text("utf-8").replace(runtime.PACKAGE, "mcp_protocol")
@@ -134,7 +129,7 @@ def test_a_package_on_the_runtime_of_another_name_is_moved(tmp_path: Path) -> No
     updated = run("update", package)
     assert (updated.code, updated.err.count("\n")) == (0, 1)
     assert f"{moved}; {runtime.SOURCES}" in updated.out.splitlines()
-    assert files_of(package) == before
+    assert contents(package) == before
 
 
 def test_generating_says_what_to_install(

@@ -16,6 +16,8 @@ from mcpgen.literals import Code, docstring, literal, source_text
 MARKS = [
     *("'", '"', '"""', "'''", "\\", "\n", "\r", "\t", "\f", "\0", "{", "}", "{{", "}}", "%s", "#"),
 ]
+MODE = black.Mode(line_length=100)
+"""How Black formats what was rendered."""
 FOREIGN = ["\u202e", "\u2028", "\x85", "\ufeff", "\ud800", "\U0001f600", "\xe9", " ", "a"]
 
 texts = st.lists(st.sampled_from(MARKS + FOREIGN) | st.characters(), max_size=12).map("".join)
@@ -34,17 +36,12 @@ values = st.recursive(
 )
 
 
-def format_source(source: str) -> str:
-    """Source as the package has it: Black formats what was rendered."""
-    return black.format_str(source, mode=black.Mode(line_length=100))
-
-
 @given(values)
 def test_a_literal_is_ascii_and_evaluates_to_its_value(value: Any) -> None:
     source = literal(value)
     assert source.isascii()
     assert ast.literal_eval(source) == value
-    kept = format_source(f"x = {source}\n").removeprefix("x = ")
+    kept = black.format_str(f"x = {source}\n", mode=MODE).removeprefix("x = ")
     assert ast.literal_eval(kept) == value
 
 
@@ -65,7 +62,7 @@ def test_a_docstring_is_one_string_that_holds_its_text(text: str) -> None:
 
 @given(texts)
 def test_black_keeps_a_docstring_the_only_statement_of_its_class(text: str) -> None:
-    tree = ast.parse(format_source(f"class A:\n    {docstring(text)}\n"))
+    tree = ast.parse(black.format_str(f"class A:\n    {docstring(text)}\n", mode=MODE))
     assert len(tree.body) == 1
     assert isinstance(body := tree.body[0], ast.ClassDef)
     assert len(body.body) == 1

@@ -6,15 +6,11 @@ from typing import Any
 
 import pytest
 
-from generator.schemas import COUNT, OPEN, TEXT, any_of, const, normal_of, obj, ref
+from generator.schemas import COUNT, OPEN, TEXT, any_of, array, const, normal_of, obj, ref
 from mcpgen.model import merging
 from mcpgen.model.docstrings import Texts
 from mcpgen.model.merging import Merged
 from mcpgen.schema.docs import Docs
-
-
-def array(items: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items}
 
 
 def map_of(values: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.schemas import TEXT, any_of, const, facts_of, methods_of, named_of, obj, ref
+from generator.schemas import TEXT, any_of, array, const, facts_of, methods_of, named_of, obj, ref
 from mcpgen.errors import SchemaError
 from mcpgen.model.methods import Methods
 from mcpgen.schema.facts import Facts, Results
@@ -16,11 +16,6 @@ from mcpgen.schema.facts import Facts, Results
 def request(method: str, **more: Any) -> dict[str, Any]:
     """A request or notification."""
     return obj("method", method=const(method), **more)
-
-
-def many(name: str) -> dict[str, Any]:
-    """An array of a definition."""
-    return {"type": "array", "items": ref(name)}
 
 
 def derive_methods(known: Facts | None = None, **definitions: Any) -> Methods:
@@ -83,11 +78,16 @@ def test_a_name_of_a_union_of_results_has_one_meaning() -> None:
 @pytest.mark.parametrize(
     ("union", "method", "members", "items"),
     [
-        ("ClientRequest", "tools/list", {"nextCursor": TEXT, "tools": many("Tool")}, "tools"),
+        ("ClientRequest", "tools/list", {"nextCursor": TEXT, "tools": array(ref("Tool"))}, "tools"),
         ("ClientRequest", "tools/list", {"nextCursor": TEXT, "names": {"type": "array"}}, None),
-        ("ClientRequest", "tools/read", {"tools": many("Tool")}, None),
-        ("ClientRequest", "tools/list", {"tools": many("Tool"), "more": many("Tool")}, None),
-        ("ServerRequest", "roots/list", {"roots": many("Tool")}, None),
+        ("ClientRequest", "tools/read", {"tools": array(ref("Tool"))}, None),
+        (
+            "ClientRequest",
+            "tools/list",
+            {"tools": array(ref("Tool")), "more": array(ref("Tool"))},
+            None,
+        ),
+        ("ServerRequest", "roots/list", {"roots": array(ref("Tool"))}, None),
     ],
     ids=["in pages", "of texts", "of no list", "two lists", "asked by a server"],
 )
@@ -99,7 +99,7 @@ def test_a_list_is_told_by_its_cursors_or_its_method(
         "AskRequest": request(method, **params),
         "AskResult": obj(**members),
     }
-    definitions |= {"Tool": obj(name=TEXT), "MoreResult": obj("asked", asked=many("Tool"))}
+    definitions |= {"Tool": obj(name=TEXT), "MoreResult": obj("asked", asked=array(ref("Tool")))}
     definitions[union] = any_of("AskRequest")
     (row,) = derive_methods(**definitions).all
     assert (row.items, row.item) == (items, items and "Tool")

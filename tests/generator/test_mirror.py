@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -108,17 +107,6 @@ def snapshot_of(document: object, limits: Limits | None = None) -> Snapshot:
     return Snapshot(parse(document, "tools.json"), limits or Limits(), "Weather")
 
 
-def texts(snapshot: Snapshot) -> Iterator[str]:
-    """All Python that is written for a mirror: its module, and the user's files."""
-    mirror = mirrors.build(snapshot, "protocol")
-    yield mirrors.module_text(mirror)
-    for side in ("server", "client"):
-        project = Project("weather", side, ("2026-07-28",), mirror=toml("x"))
-        for path, text in projects.user_files(project, mirror).items():
-            if path.endswith(".py"):
-                yield text
-
-
 def code_in(text: str) -> set[str]:
     """Names that a module imports or calls, and names that a mirror has no use for."""
     code: set[str] = set()
@@ -145,7 +133,13 @@ HARMLESS = {
 
 @pytest.mark.parametrize("text", ATTACKS, ids=range(len(ATTACKS)))
 def test_no_text_of_a_server_becomes_code(text: str) -> None:
-    for source in texts(snapshot_of(attacked_lists(text))):
+    mirror = mirrors.build(snapshot_of(attacked_lists(text)), "protocol")
+    written = [mirrors.module_text(mirror)]
+    for side in ("server", "client"):
+        project = Project("weather", side, ("2026-07-28",), mirror=toml("x"))
+        files = projects.user_files(project, mirror)
+        written += [source for path, source in files.items() if path.endswith(".py")]
+    for source in written:
         assert source.isascii()
         assert source.replace("\n", "").isprintable()
         compile(source, "<written>", "exec")

@@ -65,24 +65,21 @@ def import_mirror(project: Path, files: Mapping[str, str]) -> Any:
     return importlib.import_module(f"{project.name}.{name}")
 
 
-def server_of(project: Path, mirror: Any) -> Any:
-    """A server whose handlers do nothing."""
-    protocol = importlib.import_module(f"{project.name}.protocol")
+async def read_list(
+    project: Path, mirror: Any, method: str, member: str, revision: str | None = None
+) -> bytes:
+    """A list of a server whose handlers do nothing, as it is sent; by default in the newest."""
+    protocol, testing = (
+        importlib.import_module(f"{project.name}.{name}")
+        for name in ("protocol", "protocol.testing")
+    )
 
     async def unused(self: Any, *arguments: Any) -> None: ...
 
     methods = dict.fromkeys(mirror.Handlers.__abstractmethods__, unused)
     server = protocol.Server("odd", instructions=mirror.INSTRUCTIONS)
     mirror.register(server, type("Idle", (mirror.Handlers,), methods)())
-    return server
-
-
-async def read_list(
-    project: Path, mirror: Any, method: str, member: str, revision: str | None = None
-) -> bytes:
-    """A list of a mirroring server, as it sends it; by default in the newest revision."""
-    testing = importlib.import_module(f"{project.name}.protocol.testing")
-    async with testing.connected(server_of(project, mirror), revision=revision) as pair:
+    async with testing.connected(server, revision=revision) as pair:
         result = bytes(await pair.client.request_raw(method, {}))
     return bytes(msgspec.json.decode(result, type=dict[str, msgspec.Raw])[member])
 

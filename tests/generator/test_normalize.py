@@ -16,127 +16,18 @@ from generator.schemas import (
     obj,
     ref,
 )
+from generator.tables import table
 from mcpgen.errors import SchemaError
 from mcpgen.model.normalized import ANY_MAP, OWN_DEFAULT, Range
 
 NUMBER: dict[str, Any] = {"anyOf": [COUNT, {"type": "number"}]}
-LIST: dict[str, Any] = {"type": "array", "items": {}}
 DECLARED = "declares further members, kept as a map of JSON values"
-REPLACED = "another part of the allOf replaces it"
-LOST = "not checked"
-TUPLE = "a tuple, taken as a list of JSON values"
-UNLISTED = "values that no type lists, not checked"
 MORE: dict[str, Any] = {**obj(a=TEXT), "additionalProperties": TEXT}
-MAYBE: dict[str, Any] = {"type": ["string", "null"]}
-INLINE = ref("AX")
+NORMALIZED: dict[str, Any] = table("normalized")
+"""Schemas of members, their plain forms, and the notes by their places."""
 
 
-@pytest.mark.parametrize(
-    ("node", "plain", "notes"),
-    [
-        ({**TEXT, "format": "uri"}, TEXT, {}),
-        ({"type": ["integer", "number"]}, NUMBER, {}),
-        ({"const": 3, "type": "integer"}, {"const": 3}, {}),
-        ({"type": "array", "maxItems": 3}, {**LIST, "maxItems": 3}, {}),
-        ({**obj(), "additionalProperties": True}, ANY_MAP, {}),
-        ({"type": "object", "additionalProperties": COUNT},) * 2 + ({},),
-        (True, {}, {}),
-        ({**COUNT, "maximum": 2**63}, COUNT, {"/maximum": LOST}),
-        ({**COUNT, "minimum": 2**63 - 1},) * 2 + ({},),
-        ({**COUNT, "minimum": -(2**63)}, COUNT, {"/minimum": LOST}),
-        ({**COUNT, "maximum": 1 - 2**63},) * 2 + ({},),
-        (
-            {**COUNT, "minimum": 1, "exclusiveMinimum": 1},
-            *({**COUNT, "minimum": 1}, {"/exclusiveMinimum": LOST}),
-        ),
-        ({**COUNT, "exclusiveMaximum": 1},) * 2 + ({},),
-        ({**TEXT, "minLength": 1, "pattern": "a"},) * 2 + ({},),
-        ({**TEXT, "if": {}}, TEXT, {"/if": LOST}),
-        ({**TEXT, "uniqueItems": False}, TEXT, {}),
-        ({"enum": [1, 2.5]}, NUMBER, {"/enum": UNLISTED}),
-        ({"enum": [True]}, {"type": "boolean"}, {"/enum": UNLISTED}),
-        ({"enum": [True, False]}, {"anyOf": [{"type": "boolean"}]}, {}),
-        ({"enum": ["a", None]},) * 2 + ({},),
-        ({"enum": ["a"], "minLength": 3}, {"enum": ["a"]}, {"/minLength": LOST}),
-        (
-            {"enum": ["a", True]},
-            *({"anyOf": [{"enum": ["a"]}, {"type": "boolean"}]}, {"/enum": UNLISTED}),
-        ),
-        ({"enum": [{"a": 1}, {"b": 1}]}, {"anyOf": [ANY_MAP]}, {"/enum": UNLISTED}),
-        ({"const": True, "minimum": 1}, {"const": True}, {"/minimum": LOST}),
-        ({"const": 1.5}, NUMBER, {}),
-        ({"const": []}, LIST, {}),
-        ({"const": {}}, ANY_MAP, {}),
-        ({"type": "array", "items": {"not": {}}}, {**LIST, "maxItems": 0}, {}),
-        ({"type": "array", "prefixItems": [TEXT]}, LIST, {"/prefixItems": LOST, "/items": TUPLE}),
-        ({"type": "array", "items": [TEXT]}, LIST, {"/items": TUPLE}),
-        ({"type": "array", "uniqueItems": True}, LIST, {"/uniqueItems": LOST}),
-        ({"items": TEXT}, {**LIST, "items": TEXT}, {"": "no type, taken as array"}),
-        ({"properties": {"q": TEXT}}, INLINE, {"": "no type, taken as object"}),
-        ({"not": {}}, None, {"": "no value is valid, left out"}),
-        ({"not": TEXT}, {}, {"/not": LOST}),
-        ({"type": "number", "minimum": 0, "multipleOf": 2}, NUMBER, {"/multipleOf": LOST}),
-        (
-            *(ref("Open"), ANY_MAP),
-            {"": "declared open, kept as a map of JSON values, which Open can read"},
-        ),
-        (ref("Empty"), ANY_MAP, {}),
-        (
-            *({"oneOf": [TEXT, COUNT, {"not": {}}]}, INLINE),
-            {"/oneOf": "taken as anyOf", "/oneOf/2": "no value is valid, left out"},
-        ),
-        ({**TEXT, "anyOf": [TEXT, ref("Word")]}, INLINE, {}),
-        ({"type": ["string", "integer"], "anyOf": [TEXT]}, INLINE, {}),
-        (
-            *({**TEXT, "anyOf": [TEXT, {"minLength": 1}]}, INLINE),
-            {"/type": LOST, "/anyOf/1/minLength": LOST},
-        ),
-        (
-            *(obj(type=const("object"), q=TEXT), ANY_MAP),
-            {"": "a JSON Schema as a value, taken as a map of JSON values"},
-        ),
-        ({"type": "object", "required": ["a"]}, ANY_MAP, {"/required": LOST}),
-        (
-            {"type": "object", "additionalProperties": False},
-            *(ANY_MAP, {"/additionalProperties": LOST}),
-        ),
-        (MORE, ANY_MAP, {"": DECLARED}),
-        ({"type": "array", "items": MORE}, {**LIST, "items": ANY_MAP}, {"/items": DECLARED}),
-        ({"type": "object", "maxProperties": 2}, {**ANY_MAP, "maxProperties": 2}, {}),
-        (
-            {"type": "array", "items": {"type": "object", "maxProperties": 2}},
-            *({**LIST, "items": ANY_MAP}, {"/items/maxProperties": LOST}),
-        ),
-        ({"allOf": [ref("Word")], "minLength": 1}, ref("Word"), {"/minLength": LOST}),
-        ({**TEXT, "allOf": [ref("Word"), {"description": "x"}]}, ref("Word"), {}),
-        (
-            {"allOf": [{**obj(a=TEXT), "minProperties": 1}, obj(a=COUNT, b=TEXT)]},
-            *(INLINE, {"/allOf/0/minProperties": LOST, "/allOf/0/properties/a": REPLACED}),
-        ),
-        ({"allOf": [obj(a=MAYBE), obj(a=TEXT)]}, INLINE, {}),
-        (
-            {"allOf": [obj(a=MAYBE), obj(a={"type": ["string", "array"]})]},
-            *(INLINE, {"/allOf/0/properties/a": REPLACED}),
-        ),
-        (
-            {"allOf": [obj(a=TEXT), obj(a={"minLength": 1})]},
-            *(INLINE, {"/allOf/0/properties/a": REPLACED, "/allOf/1/properties/a/minLength": LOST}),
-        ),
-        ({"allOf": [obj(a=TEXT), obj(a=MAYBE)]}, INLINE, {"/allOf/0/properties/a": REPLACED}),
-        (
-            *({"allOf": [obj(a=TEXT), {"enum": ["x"]}]}, {}),
-            {"": "an allOf of what is no object, taken as any JSON value"},
-        ),
-        (
-            *({**obj(p=TEXT), "anyOf": [TEXT]}, {}),
-            {"": "an object and a union in one, taken as any JSON value"},
-        ),
-        (
-            *({**obj(p=TEXT), "anyOf": [{"required": ["p"]}]}, INLINE),
-            {"/anyOf": "alternatives of an object, not checked"},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("node", "plain", "notes"), NORMALIZED.values(), ids=NORMALIZED)
 def test_a_member_keeps_what_binds_and_each_deviation_is_noted_at_its_place(
     node: Any, plain: Any, notes: dict[str, str]
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
+from generator.selections import contents
 from mcpgen import schema
 from mcpgen.errors import PatchError, UsageError
 from mcpgen.package import manifest, patches
@@ -62,12 +63,6 @@ def project(types_folder: Path, here: Path) -> Path:
     return here
 
 
-def contents(folder: str = "pkg") -> dict[str, str]:
-    """The text of every file, whatever its bytes."""
-    files = (path for path in Path(folder).rglob("*") if path.is_file())
-    return {str(path): path.read_text("latin-1") for path in files}
-
-
 def edit(*edits: tuple[str, str], path: str = MODELS) -> None:
     """Edit a file by hand: old and new text each."""
     text = Path(path).read_text("utf-8")
@@ -114,17 +109,17 @@ def test_the_patch_is_a_unified_diff_that_the_manifest_names(snapshot: SnapshotA
 
 @pytest.mark.usefixtures("project")
 def test_edits_that_are_undone_take_the_patch_away() -> None:
-    before = contents()
+    before = contents(Path())
     assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
     keep(DOCSTRING)
     edit((DOCSTRING[1], DOCSTRING[0]))
     assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
     assert not Path(PATCH).exists()
-    assert contents() == before
+    assert contents(Path()) == before
     keep(DOCSTRING)
     Path(PATCH).write_text("", "utf-8")  # an empty patch is as good as none
     assert run("-q", "update", "pkg").code == 0
-    assert contents()[MODELS] == before[MODELS]
+    assert contents(Path())[MODELS] == before[MODELS]
 
 
 @pytest.mark.usefixtures("project")
@@ -137,12 +132,12 @@ def test_edits_follow_a_module_to_the_revision_in_its_place() -> None:
     assert f"old.patch: the edits of {old[4:]} go to {FOLDER}/models.py" in done.out
     assert f"{FOLDER}/models.py; mcpgen patch writes that down" in done.out
     assert "class Own:" in Path(f"old/{FOLDER}/models.py").read_text("utf-8")
-    before = contents("old")
+    before = contents(Path("old"))
     assert run("patch", "old").out.startswith(f"{FOLDER}/models.py: 1 hunk\n")
     patch = Path("old.patch").read_text("utf-8")
     assert (f"+++ b/{FOLDER}/models.py" in patch, old[4:] in patch) == (True, False)
-    after = contents("old")
-    assert {path for path in after if after[path] != before[path]} == {"old/mcpgen.json"}
+    after = contents(Path("old"))
+    assert {path for path in after if after[path] != before[path]} == {"mcpgen.json"}
     assert run("check", "old").code == 0
     edit(("class Own:", "class Own2:"), path=f"old/{FOLDER}/models.py")
     run("-q", "patch", "old")
@@ -153,11 +148,11 @@ def test_edits_follow_a_module_to_the_revision_in_its_place() -> None:
 def test_a_conflict_shows_both_sides_and_writes_nothing(snapshot: SnapshotAssertion) -> None:
     keep(DOCSTRING, METHOD)
     edit(('-    """Hints', '-    """Earlier hints'), path=PATCH)  # as mcpgen wrote it then
-    before = contents()
+    before = contents(Path())
     done = run("update", "pkg")
     assert done.code == 2
     assert done.err == snapshot
-    assert contents() == before
+    assert contents(Path()) == before
 
 
 @pytest.mark.usefixtures("project")
@@ -252,10 +247,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
 def test_edits_that_no_patch_can_describe_are_refused(case: str) -> None:
     prepare, text = REFUSED[case]
     prepare()
-    before = contents()
+    before = contents(Path())
     done = run("patch", "pkg")
     assert (done.code in (1, 2), text in done.err) == (True, True), done.err
-    assert contents() == before
+    assert contents(Path()) == before
 
 
 @pytest.mark.usefixtures("project")
@@ -276,7 +271,7 @@ def test_a_patch_is_put_back_if_the_package_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     edit(DOCSTRING)
-    before = contents()
+    before = contents(Path())
 
     def refuse(path: Path, target: Path) -> Path:
         raise PermissionError(13, "Permission denied")
@@ -284,7 +279,7 @@ def test_a_patch_is_put_back_if_the_package_cannot_be_written(
     monkeypatch.setattr("pathlib.Path.rename", refuse)
     done = run("patch", "pkg")
     assert (done.code, "nothing was written" in done.err) == (2, True)
-    assert {path: contents().get(path) for path in before} == before
+    assert {path: contents(Path()).get(path) for path in before} == before
     assert not Path(PATCH).exists()
 
 

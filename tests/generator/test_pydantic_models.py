@@ -92,19 +92,6 @@ def outcome(decode: Any, encode: Any, data: bytes) -> tuple[Any, str]:
         return None, str(error)
 
 
-def echoing(kinds: Mapping[str, Any]) -> fastapi.FastAPI:
-    """An application that returns the bodies that it is sent, each path for one type."""
-    application = fastapi.FastAPI()
-    for name, kind in kinds.items():
-
-        def echo(value: Any) -> Any:
-            return value
-
-        echo.__annotations__ = {"value": Annotated[kind, fastapi.Body()], "return": kind}
-        application.post(f"/{name}")(echo)
-    return application
-
-
 def with_floats(value: Any) -> Any:
     """A JSON value with `1.0` in place of each `1`."""
     if isinstance(value, dict):
@@ -218,18 +205,13 @@ def test_each_model_is_copied_pickled_and_dumped(package: Package, revision: str
     assert count > 200
 
 
-def described(package: Package, revision: str) -> Iterator[tuple[str, Any]]:
-    """The definitions of a revision that have a type, with it."""
-    for name in values_of(revision):
-        yield name, getattr(package.models(revision), name)
-
-
 @REVISION
 @pytest.mark.parametrize("mode", ["validation", "serialization"])
 def test_each_type_has_a_json_schema_that_its_values_fit(
     package: Package, revision: str, mode: Any
 ) -> None:
-    for name, kind in described(package, revision):
+    for name in values_of(revision):
+        kind = getattr(package.models(revision), name)
         text = pydantic.TypeAdapter(kind).json_schema(mode=mode)
         if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
             assert kind.model_json_schema(mode=mode) == text
@@ -246,7 +228,8 @@ def test_isinstance_tells_the_members_of_each_union(package: Package, revision: 
     models = package.models(revision)
     unions = (package.structs.Tagged, package.structs.Untagged)
     count = 0
-    for name, kind in described(package, revision):
+    for name in values_of(revision):
+        kind = getattr(package.models(revision), name)
         if not isinstance(kind, type) or not issubclass(kind, unions):
             continue
         decode = package.module.decoder(kind)
@@ -300,14 +283,20 @@ async def test_fastapi_serves_classes_of_all_revisions_unions_and_absent_members
     message = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
     content = {"role": "user", "content": [{"type": "text", "text": "a"}]}
     bodies = {"tool": tool, "tools": [tool, tool], "message": message, "content": content}
-    application = echoing(
-        {
-            "tool": tool_type,
-            "tools": GenericAlias(list, tool_type),
-            "message": models.JSONRPCMessage,
-            "content": models.SamplingMessage,
-        }
-    )
+    kinds = {
+        "tool": tool_type,
+        "tools": GenericAlias(list, tool_type),
+        "message": models.JSONRPCMessage,
+        "content": models.SamplingMessage,
+    }
+    application = fastapi.FastAPI()
+    for name, kind in kinds.items():
+
+        def echo(value: Any) -> Any:
+            return value
+
+        echo.__annotations__ = {"value": Annotated[kind, fastapi.Body()], "return": kind}
+        application.post(f"/{name}")(echo)
     assert application.openapi()["paths"].keys() == {f"/{name}" for name in bodies}
     transport = httpx2.ASGITransport(application)
     async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:

@@ -87,15 +87,13 @@ def test_a_session_passes_unchanged_and_is_replayed(tmp_path: Path, revision: st
 
     anyio.run(session)
     own = record(tmp_path / "own.jsonl", revision)
-    shapes = [shape(path) for path in (own, tmp_path / "tap.jsonl")]
-    assert shapes[0] == shapes[1]
+    recorded, tapped = (  # without the order of what one side does at once
+        sorted((each["direction"], each["message"].get("method", "")) for each in records(path))
+        for path in (own, tmp_path / "tap.jsonl")
+    )
+    assert recorded == tapped
     done = run("replay", "tap.jsonl", "--against", target, cwd=tmp_path)
     assert done.code == 0, done.out
-
-
-def shape(trace: Path) -> list[tuple[str, str]]:
-    """The directions and methods of a trace, without the order of what one side does at once."""
-    return sorted((each["direction"], each["message"].get("method", "")) for each in records(trace))
 
 
 def records(trace: Path) -> list[dict[str, Any]]:

@@ -40,11 +40,6 @@ CHOSEN = {
 """Modules that depend on the parts of the package, and on no schema."""
 
 
-def headless(text: str) -> str:
-    """A module without the two lines of comment that it begins with."""
-    return text.split("\n", 2)[2]
-
-
 class ExpectedFile(SingleFileSnapshotExtension):
     """Each rendered file as a file of its own, beside the schema it was made from."""
 
@@ -71,7 +66,7 @@ def test_modules_independent_of_the_schema_are_copied() -> None:
     assert {"errors.py", "py.typed", "server/stdio_server.py"} <= copied.keys()
     for path, text in copied.items():
         source = (paths.PACKAGE / "schema" if path in SHARED else PACKAGE) / path
-        own = headless(text) if path.endswith(".py") else text
+        own = text.split("\n", 2)[2] if path.endswith(".py") else text  # below two lines of comment
         assert own == source.read_text(encoding="utf-8")
 
 

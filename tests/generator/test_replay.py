@@ -144,10 +144,6 @@ def raw(folder: Path, answers: Any) -> str:
     return script_command(script)
 
 
-def trace_of(folder: Path, *rows: tuple[str, dict[str, Any]]) -> str:
-    return write_trace(folder / "raw.jsonl", *rows).name
-
-
 PING = {"id": 1, "method": "ping"}
 PONG = {"id": 1, "result": {}}
 WIRE = {"jsonrpc": "2.0"}
@@ -160,14 +156,14 @@ BEHAVIOUR: dict[str, Any] = table("server_behaviour")
 def test_each_other_behaviour_of_a_server_has_a_rule(
     tmp_path: Path, case: dict[str, Any], snapshot: SnapshotAssertion
 ) -> None:
-    name = trace_of(tmp_path, *case["recorded"])
+    name = write_trace(tmp_path / "raw.jsonl", *case["recorded"]).name
     command = raw(tmp_path, case["lines"])
     done = replay(tmp_path, name, command, "--timeout", "1")
     assert (done.code, *done.out.replace(command, "raw").splitlines()) == snapshot
 
 
 def test_a_difference_shows_both_messages_and_the_place(traces: Path, tmp_path: Path) -> None:
-    name = trace_of(tmp_path, *CALLED)
+    name = write_trace(tmp_path / "raw.jsonl", *CALLED).name
     target = raw(tmp_path, [WIRE | PONG | {"result": {"new": "yes"}}])
     done = replay(tmp_path, name, target)
     assert done.code == 1
@@ -185,7 +181,9 @@ def test_a_difference_shows_both_messages_and_the_place(traces: Path, tmp_path: 
 def test_a_long_text_is_shown_from_where_it_differs(tmp_path: Path) -> None:
     old = {"p": "a" * 300, "q": "a" * 250, "r": "a" * 200}
     new = {"p": "b" * 300, "q": "a" * 200 + "b" * 50, "r": "a" * 199 + "b"}
-    name = trace_of(tmp_path, ("sent", PING), ("received", PONG | {"result": old}))
+    name = write_trace(
+        tmp_path / "raw.jsonl", ("sent", PING), ("received", PONG | {"result": old})
+    ).name
     lines = replay(tmp_path, name, raw(tmp_path, [WIRE | PONG | {"result": new}])).out.splitlines()
     shown = [line.partition(":")[2].strip() for line in lines if line.startswith("    now: ")]
     begin = ['"bbb', f'..."{"a" * 40}b', '"aaa']
@@ -205,7 +203,7 @@ def test_a_long_text_is_shown_from_where_it_differs(tmp_path: Path) -> None:
     ],
 )
 def test_a_report_has_the_forms_of_contracts(tmp_path: Path, form: str, part: str) -> None:
-    name = trace_of(tmp_path, *CALLED)
+    name = write_trace(tmp_path / "raw.jsonl", *CALLED).name
     target = raw(tmp_path, [WIRE | PONG | {"result": {"new": "yes"}}])
     done = replay(tmp_path, name, target, "--format", form)
     assert (done.code, part in done.out) == (1, True), done.out
@@ -224,7 +222,7 @@ def test_a_report_has_the_forms_of_contracts(tmp_path: Path, form: str, part: st
 def test_a_replay_that_cannot_be_made_exits_with_2(
     tmp_path: Path, words: tuple[str, ...], reason: str
 ) -> None:
-    trace_of(tmp_path, ("sent", PING))
+    write_trace(tmp_path / "raw.jsonl", ("sent", PING))
     done = run("replay", *words, cwd=tmp_path)
     assert done.code == 2
     assert reason in done.err

@@ -12,21 +12,10 @@ from syrupy.assertion import SnapshotAssertion
 from generator.shop_sessions import write_trace
 from generator.tables import table
 from mcpgen.replay import recording
-from mcpgen.replay.carrying import Carried, carry
+from mcpgen.replay.carrying import carry
 
 SESSIONS: dict[str, Any] = table("sessions")
 """The messages of sessions, with the revision to write each in."""
-
-
-def lines(carried: Carried) -> list[str]:
-    """The messages with what they belong to, and what is lost, a line each."""
-    written = [
-        f"{each.number} {each.sender} {each.kind}, line {each.line}, of {each.request}, "
-        f"in {each.within}{', linked' if each.linked else ''}: {json.dumps(each.value)}"
-        for each in carried.session.messages
-    ]
-    lost = [f"{each.line}: {each.item}: {each.text}" for each in carried.lost]
-    return [*written, "lost", *lost, "not compared", *sorted(carried.uncompared)]
 
 
 @pytest.mark.parametrize("case", SESSIONS.values(), ids=SESSIONS)
@@ -37,4 +26,11 @@ def test_a_session_is_written_in_another_revision(
     (session,) = recording.read(str(trace))
     carried = carry(session, case["to"])
     assert carried.session.revision == case["to"]
-    assert lines(carried) == snapshot
+    written = [
+        f"{each.number} {each.sender} {each.kind}, line {each.line}, of {each.request}, "
+        f"in {each.within}{', linked' if each.linked else ''}: {json.dumps(each.value)}"
+        for each in carried.session.messages
+    ]
+    lost = [f"{each.line}: {each.item}: {each.text}" for each in carried.lost]
+    lines = [*written, "lost", *lost, "not compared", *sorted(carried.uncompared)]
+    assert lines == snapshot

@@ -20,7 +20,7 @@ from syrupy.assertion import SnapshotAssertion
 from generator.command_line import Done, run, run_python
 from generator.draft_packages import save_schema, with_request
 from generator.schemas import TEXT, obj
-from generator.selections import NAMES, rendered, spec_of
+from generator.selections import NAMES, contents, rendered, spec_of
 from mcpgen import paths, schema
 from mcpgen.adding import facts_text
 from mcpgen.adding import folder as folders
@@ -51,14 +51,6 @@ def add_draft(folder: Path, *words: str) -> Done:
         *("schema", "add", str(draft(folder)), "--revision", NAME),
         *("--schemas", str(folder / "own"), *words),
     )
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b""
-        for path in sorted(folder.rglob("*"))
-    }
 
 
 @pytest.fixture(scope="session")
@@ -245,12 +237,12 @@ def test_bad_input_is_refused_and_nothing_is_written(
 ) -> None:
     path = tmp_path / "schema.json"
     path.write_text(text or draft(tmp_path).read_text())
-    before = tree(tmp_path)
+    before = contents(tmp_path)
     standard = ["-r", NAME, "--schemas", str(tmp_path / "own")]
     done = run("schema", "add", str(path), *standard, *words)
     assert done.code
     assert done.err.startswith(f"mcpgen: error: {error.format(file=path)}"), done.err
-    assert tree(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 ROW = RevisionEntry(NAME, "final", "0" * 64, "1" * 64)
@@ -270,7 +262,7 @@ def test_an_interrupt_at_any_rename_leaves_the_folder_as_it_was(
     folders.write(tmp_path, replace(ROW, name="2026-12-01"), {"schema.json": "{}"})
     if present:
         folders.write(tmp_path, ROW, {"schema.json": "{}", "facts.toml": "mine"})
-    before, calls = tree(tmp_path), 0
+    before, calls = contents(tmp_path), 0
 
     def stopped(self: Path, place: Path, original: Any) -> Any:
         nonlocal calls
@@ -286,7 +278,7 @@ def test_an_interrupt_at_any_rename_leaves_the_folder_as_it_was(
     monkeypatch.undo()
     fault = f"{tmp_path}: nothing was written: Input/output error"
     assert f"{raised.value}" == (fault if stop is OSError else "")
-    assert tree(tmp_path) == before
+    assert contents(tmp_path) == before
     folders.write(tmp_path, ROW, {"schema.json": "[]"}, force=present)
     assert (tmp_path / NAME / "schema.json").read_text() == "[]"
     names = [row.name for row in read_revisions(tmp_path / "revisions.toml")]
@@ -296,7 +288,7 @@ def test_an_interrupt_at_any_rename_leaves_the_folder_as_it_was(
 def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
         folders.write(tmp_path / "own", ROW, {"schema.json": "\ud800"})
-    assert tree(tmp_path) == {}
+    assert contents(tmp_path) == {}
 
 
 def test_rows_are_added_in_order_and_leave_the_others(tmp_path: Path) -> None:
@@ -348,7 +340,7 @@ def test_a_published_revision_that_was_deleted_is_added_again(
 
     package = tmp_path / "generated/mcpgen_runtime"
     run_copy("--revision", "all", "--features", "all", "-o", package)
-    without = tree(package)
+    without = contents(package)
     source = spec / "schema" / BASE / "schema.json"
     work = json.loads(run_copy("schema", "add", source, "--revision", BASE, "--json"))["work"]
     for name in ("revisions.toml", f"{BASE}/schema.json"):
@@ -368,10 +360,10 @@ def test_a_published_revision_that_was_deleted_is_added_again(
     assert f"{len(corrections) - len(carried)} more erratum" in page
     for name in ("facts.toml", "errata.toml"):
         shutil.copy(official / BASE / name, added / BASE / name)
-    assert tree(added) == tree(official)
+    assert contents(added) == contents(official)
     run_copy("--revision", "all", "--features", "all", "-o", package)
-    again = tree(package)
-    committed = tree(root / "generated/mcpgen_runtime").items()
+    again = contents(package)
+    committed = contents(root / "generated/mcpgen_runtime").items()
     assert again == {path: text for path, text in committed if "__pycache__" not in path}
     differing = {path for path in without.keys() & again if without[path] != again[path]}
     assert without.keys() < again.keys()

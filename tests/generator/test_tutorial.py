@@ -7,8 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -153,22 +151,6 @@ def test_the_steps_of_the_tutorial_give_its_project(
 
 @pytest.mark.timeout(240)
 def test_the_agent_of_the_tutorial_asks_a_model(reader: Reader) -> None:
-    with model_server() as (url, asked):
-        reader.environment |= {"MODEL_URL": url, "MODEL": "m", "MODEL_KEY": "k"}
-        done = reader.in_shell(f"{AGENT} 'Is Dune there?'")
-    assert done.out == "Yes.\n", done.err
-    first, second = asked
-    assert [tool["function"]["name"] for tool in first["tools"]] == [
-        "check_isbn",
-        "find_books",
-        "lend_book",
-    ]
-    assert '"title":"Dune"' in second["messages"][-1]["content"]
-
-
-@contextmanager
-def model_server() -> Generator[tuple[str, list[Any]]]:
-    """The URL of a model that searches once, then answers; and the bodies of its requests."""
     function = {"name": "find_books", "arguments": '{"words": "dune"}'}
     calls = [{"id": "1", "type": "function", "function": function}]
     answers: list[Any] = [{"role": "assistant", "content": "Yes."}, {"tool_calls": calls}]
@@ -182,5 +164,14 @@ def model_server() -> Generator[tuple[str, list[Any]]]:
             self.end_headers()
             self.wfile.write(json.dumps({"choices": [{"message": answers.pop()}]}).encode())
 
-    with serving(Model) as origin:
-        yield origin, asked
+    with serving(Model) as url:
+        reader.environment |= {"MODEL_URL": url, "MODEL": "m", "MODEL_KEY": "k"}
+        done = reader.in_shell(f"{AGENT} 'Is Dune there?'")
+    assert done.out == "Yes.\n", done.err
+    first, second = asked
+    assert [tool["function"]["name"] for tool in first["tools"]] == [
+        "check_isbn",
+        "find_books",
+        "lend_book",
+    ]
+    assert '"title":"Dune"' in second["messages"][-1]["content"]

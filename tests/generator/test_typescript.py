@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
+from generator.schemas import array, obj
+from generator.tables import table
 from generator.typescript_text import DECLARED, SMALL, member, read, save_text, typescript_of
 from mcpgen import schema
 from mcpgen.cli import cli
@@ -25,116 +27,12 @@ STRING, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "bo
 ANY_OBJECT = {"additionalProperties": True, "properties": {}, "type": "object"}
 
 
-def obj(required: str = "", **properties: Any) -> dict[str, Any]:
-    """The schema of an object; the members named in `required`, by spaces, must be there."""
-    schema: dict[str, Any] = {"properties": properties, "type": "object"}
-    return {**schema, "required": required.split()} if required else schema
-
-
-def array(items: Any) -> dict[str, Any]:
-    return {"items": items, "type": "array"}
-
-
-def pattern(text: str) -> dict[str, Any]:
-    return {**STRING, "pattern": text}
-
-
-ONE = {"const": 1, "type": "integer"}
-PAIR = {"prefixItems": [STRING, INTEGER], "type": "array"}
-
-TYPES = {
-    "string": STRING,
-    "number": INTEGER,
-    "boolean": BOOLEAN,
-    "null": {"type": "null"},
-    "unknown": {},
-    "any": {},
-    "object": ANY_OBJECT,
-    '"a"': {"const": "a", "type": "string"},
-    "'it\\'s \\u00e9\\x21\\u{1F600}\\n'": {"const": "it's \u00e9!\U0001f600\n", "type": "string"},
-    "'\\t\\0\\\nq\\q'": {"const": "\t\0qq", "type": "string"},
-    "'\\u{FFFFFF}'": {"const": "\U0010ffff", "type": "string"},
-    "'\ufffd'": {"const": "\ufffd", "type": "string"},
-    "-7": {"const": -7, "type": "integer"},
-    "999999999999999": {"const": 999999999999999, "type": "integer"},
-    "1e14": {"const": 10**14, "type": "integer"},
-    f"0.{'1' * 38}": {"const": 0.1111111111111111, "type": "number"},
-    "1_000": {"const": 1000, "type": "integer"},
-    "0.5": {"const": 0.5, "type": "number"},
-    "true": {"const": True, "type": "boolean"},
-    "typeof KIND": {"const": "kind", "type": "string"},
-    "Cat": CAT,
-    "Level": LEVEL,
-    "Name": STRING,
-    "string[]": array(STRING),
-    "readonly string[]": array(STRING),
+TABLES: dict[str, Any] = table("typescript")
+TYPES: dict[str, Any] = {
+    **TABLES["types"],
     f"string{'[]' * 29}": reduce(lambda inner, _: array(inner), range(29), STRING),
-    "Array<Pet>": array(PET),
-    "ReadonlyArray<Cat>": array(CAT),
-    "Readonly<Cat>": CAT,
-    "Date": {"format": "date-time", "type": "string"},
-    "{}": obj(),
-    "{ a: string; b?: number }": obj("a", a=STRING, b=INTEGER),
-    "{ readonly a: string; 5: number }": obj("5 a", **{"5": INTEGER, "a": STRING}),
-    "{ a?: never; b: undefined; c?: string }": obj(c=STRING),
-    "{ [key: string]: unknown }": {"additionalProperties": {}, "type": "object"},
-    "{ [key: string]: never }": {"additionalProperties": False, "type": "object"},
-    "{ a: 1; [key: string]: Cat }": {**obj("a", a=ONE), "additionalProperties": CAT},
-    "[string, number]": {**PAIR, "minItems": 2, "maxItems": 2},
-    "[a: string, b?: number]": {**PAIR, "minItems": 1, "maxItems": 2},
-    "[string, ...Cat[]]": {**array(CAT), "prefixItems": [STRING], "minItems": 1},
-    "[...rest: string[]]": {**array(STRING), "minItems": 0},
-    "[]": {"maxItems": 0, "minItems": 0, "type": "array"},
-    "Cat | Dog": {"anyOf": [CAT, DOG]},
-    "| Cat": CAT,
-    "Pet | string": {"anyOf": [CAT, DOG, STRING]},
-    "number | string | undefined": {"type": ["string", "integer"]},
-    "string | number | boolean": {"type": ["string", "number", "boolean"]},
-    "string | null": {"type": ["string", "null"]},
-    "true | false": BOOLEAN,
-    "never | string": STRING,
-    "Cat | string[]": {"anyOf": [CAT, array(STRING)]},
-    "Rest | string": {"anyOf": [{"$ref": "#/$defs/Rest"}, STRING]},
-    '"b" | "a"': {"enum": ["a", "b"], "type": "string"},
-    '"b" | typeof KIND': {"enum": ["b", "kind"], "type": "string"},
-    "1 | 2": {"enum": [1, 2], "type": "number"},
-    '"a" | 1 | true': {"enum": [1, "a", True]},
-    '"a" | Level': {"enum": ["a", "high", "low"], "type": "string"},
-    '"a" | boolean': {"enum": ["a", False, True]},
-    '"a" | string': STRING,
-    "1 | number | Name": {"type": ["string", "integer"]},
-    "string | unknown": {},
-    '(Cat | "a") | (Dog | "b")': {"anyOf": [CAT, DOG, {"enum": ["a", "b"], "type": "string"}]},
-    "Cat & { age: number }": {"allOf": [CAT, obj("age", age=INTEGER)]},
-    "string & Cat": {"allOf": [CAT, STRING]},
-    "keyof Cat": {"enum": ["lives", "name"], "type": "string"},
-    'Omit<Cat, "name" | "lives">': {"type": "object"},
-    "Omit<Cat & Dog, keyof Cat>": obj("good", good=BOOLEAN),
-    'Pick<Dog, "good">': obj("good", good=BOOLEAN),
-    "Partial<Dog>": obj(name=STRING, good=BOOLEAN),
-    "NonNullable<string | number | null>": {"type": ["string", "integer"]},
-    "Required<Cat>": obj("lives name", name=STRING, lives=INTEGER),
-    "Record<string, unknown>": {"type": "object"},
-    "Record<string, Cat>": {"additionalProperties": CAT, "type": "object"},
-    'Record<"x" | Name, number>': {"additionalProperties": INTEGER, "type": "object"},
-    "Record<Level, Cat>": obj("high low", high=CAT, low=CAT),
-    "/* why */ string /* how */": STRING,
-    "Box<string>": {"$ref": "#/$defs/Box<string>"},
-    "Two<string>": {"$ref": "#/$defs/Two<string,string[]>"},
-    "Maybe<string>": {"$ref": "#/$defs/Maybe<string>"},
-    'Cat["name"]': STRING,
-    'Box<Cat>["value"]["name"]': STRING,
-    'Cat["name" | "lives"]': {"type": ["string", "integer"]},
-    'Cat["name"] | null': {"type": ["string", "null"]},
-    "Names[number]": STRING,
-    "`x.${string}`": pattern(r"^x\.[\s\S]*$"),
-    "`a-${Level}`": pattern("^a-(low|high)$"),
-    "`a-${true}-${5}`": pattern("^a-true-5$"),
-    "`a-${boolean}`": pattern("^a-(true|false)$"),
-    "`a-${`b${string}`}`": pattern(r"^a-b[\s\S]*$"),
-    "`${'a|b'}.`": pattern(r"^(a\|b)\.$"),
-    "`${number}px`": pattern(r"^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?px$"),
 }
+"""Schemas of types, with those of `DECLARED` by their names."""
 
 
 @pytest.mark.parametrize("type_", TYPES)
@@ -142,72 +40,10 @@ def test_a_type_has_one_schema(type_: str) -> None:
     assert schema.canonical(member(type_)) == schema.canonical(TYPES[type_])
 
 
-DECLARATIONS = {
-    "interface A { a: string }": obj("a", a=STRING),
-    "export declare interface A { a?: Name }": obj(a=STRING),
-    "export default interface A { a?: Name }": obj(a=STRING),
-    "interface A extends Cat {}": obj("name", name=STRING, lives=INTEGER),
-    "interface A extends Cat, Dog { lives: string }": obj(
-        "good lives name", name=STRING, lives=STRING, good=BOOLEAN
-    ),
-    'interface A extends Omit<Cat, "name">, Pick<Dog, "good"> {}': obj(
-        "good", lives=INTEGER, good=BOOLEAN
-    ),
-    "interface A extends B { a: 1 } interface B extends Open {}"
-    " interface Open { [key: string]: unknown }": obj("a", a=ONE),
-    "interface A { a: string } interface A extends Dog { a: string; b: number }": obj(
-        "a b good name", a=STRING, b=INTEGER, name=STRING, good=BOOLEAN
-    ),
-    "interface A { [k: string]: Cat } interface A { a: string }": {
-        **obj("a", a=STRING),
-        "additionalProperties": CAT,
-    },
-    "interface A { [k: string]: Cat } interface A { [k: string]: Cat }": {
-        "additionalProperties": CAT,
-        "type": "object",
-    },
-    "interface A { p: { b: string }; q: { a: string } | { b: string } }": obj(
-        "p q",
-        p=obj("b", b=STRING),
-        q={"anyOf": [obj("b", b=STRING), obj("a", a=STRING)]},
-    ),
-    "interface A { next?: A }": obj(next={"$ref": "#/$defs/A"}),
-    "type A = (A | string)[]": array({"anyOf": [{"$ref": "#/$defs/A"}, STRING]}),
-    "export type A = Cat": {"$ref": "#/$defs/Cat"},
-    'enum A { X = "x", Y = "y" }': {"enum": ["x", "y"], "type": "string"},
-    "export const enum A { X, Y = 5, Z }": {"enum": [0, 5, 6], "type": "number"},
-    'declare enum A { X = "x" }': {"const": "x", "type": "string"},
-    "export declare function isA(value: unknown): value is A;\n"
-    "export function isB(value: unknown): value is A { return true; }\n"
-    "export type Guard = (value: unknown) => value is A; type A = { a: string };": obj(
-        "a", a=STRING
-    ),
-    "type Use<T> = `x-${T}`; type A = Use<'b'>;": pattern("^x-b$"),
-    "type Use<T> = [T, T?]; type A = Use<string>;": {
-        "prefixItems": [STRING, STRING],
-        "type": "array",
-        "minItems": 1,
-        "maxItems": 2,
-    },
-    "type Use<T> = [boolean, ...T[]]; type A = Use<string>;": {
-        **array(STRING),
-        "prefixItems": [BOOLEAN],
-        "minItems": 1,
-    },
-    "type Use<T> = { [key: string]: T }; type A = Use<string>;": {
-        "additionalProperties": STRING,
-        "type": "object",
-    },
-    "type Use<T> = keyof T; type A = Use<{ b: string }>;": {"const": "b", **STRING},
-    "type Use<T> = T['b']; type A = Use<{ b: string }>;": STRING,
-    "type Use<T> = Cat[T]; type A = Use<'name'>;": STRING,
-}
-
-
-@pytest.mark.parametrize("text", DECLARATIONS)
+@pytest.mark.parametrize("text", TABLES["declarations"])
 def test_a_declaration_is_a_definition(text: str) -> None:
     used = "interface Uses { cat: Cat; pet: Pet }\n"
-    assert read(DECLARED + used + text)["A"] == DECLARATIONS[text]
+    assert read(DECLARED + used + text)["A"] == TABLES["declarations"][text]
 
 
 def test_a_declaration_is_written_for_each_argument() -> None:
@@ -270,15 +106,10 @@ DEFAULTS = {
 }
 
 
-def read_default(type_: str, value: str) -> Any:
-    text = f"{DECLARED}interface It {{\n /** @default {value} */\n it?: {type_} }}"
-    return read(text)["It"]["properties"]["it"]
-
-
 @pytest.mark.parametrize("type_", DEFAULTS)
 def test_a_default_is_a_value_of_the_type(type_: str) -> None:
     value, expected = DEFAULTS[type_]
-    assert read_default(type_, value) == expected
+    assert member(type_, f"/** @default {value} */") == expected
 
 
 @pytest.mark.parametrize(
@@ -287,7 +118,7 @@ def test_a_default_is_a_value_of_the_type(type_: str) -> None:
 )
 def test_a_default_that_is_no_value_of_the_type_is_refused(type_: str, value: str) -> None:
     with pytest.raises(TypeScriptError, match="a default of it that is a value of its type"):
-        read_default(type_, value)
+        member(type_, f"/** @default {value} */")
 
 
 WHOLE = {
@@ -309,29 +140,10 @@ def test_a_number_of_another_schema_need_not_be_whole(declared: str, tmp_path: P
     assert not item.is_valid({name: WHOLE[declared], "ttlMs": 3.5})
 
 
-TYPE_TAGS = {
-    "number": ("@TJS-type number\n * @minimum 0", {"minimum": 0, "type": "number"}),
-    "string": ("@asType integer", {"type": "integer"}),
-    "1 | 2": ("@TJS-type integer\n * @minimum 1", {"minimum": 1, "type": "integer"}),
-    "string | number": ("@nullable", {"type": ["string", "integer", "null"]}),
-    "Cat": ("@nullable", {"anyOf": [CAT, {"type": "null"}]}),
-    "Cat | Dog": ("@nullable", {"anyOf": [CAT, DOG, {"type": "null"}]}),
-    "Cat | null": ("@nullable", {"anyOf": [CAT, {"type": "null"}]}),
-    "string | null": ("@nullable", {"type": ["string", "null"]}),
-    "unknown": ("@nullable", {}),
-    "boolean": ("Text.\n * @nullable", {"type": ["boolean", "null"]}),
-    '"a" | "b"': (
-        "@nullable",
-        {"anyOf": [{"enum": ["a", "b"], "type": "string"}, {"type": "null"}]},
-    ),
-}
-
-
-@pytest.mark.parametrize("type_", TYPE_TAGS)
+@pytest.mark.parametrize("type_", TABLES["tags"])
 def test_tags_about_the_type_replace_or_widen_it(type_: str) -> None:
-    comment, expected = TYPE_TAGS[type_]
-    text = f"{DECLARED}interface It {{\n /** {comment}\n */ it: {type_} }}"
-    assert read(text)["It"]["properties"]["it"] == expected
+    comment, expected = TABLES["tags"][type_]
+    assert member(type_, f"/** {comment}\n */") == expected
 
 
 def test_a_tag_leaves_a_member_out() -> None:

@@ -6,56 +6,23 @@ from typing import Any
 
 import pytest
 
-from generator.schemas import obj
+from generator.tables import table
 from generator.typescript_text import read
 from mcpgen.errors import TypeScriptError
 from mcpgen.schema.typescript.parse import parse
 
 IMPORT = 'import * as z from "zod/v4";\n'
+DECLARE_IT = f"{IMPORT}export declare const ItSchema: "
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 MEMBER = {"properties": {"a": STRING}, "type": "object"}
 
 
-def described_type(type_: str) -> dict[str, Any]:
-    """The definition that a constant with a type of Zod declares."""
-    definition: dict[str, Any] = read(f"{IMPORT}export declare const ItSchema: {type_};")["It"]
-    return definition
-
-
-TYPES = {
-    "z.ZodString": STRING,
-    "z.ZodNumber": INTEGER,
-    "z.ZodBoolean": {"type": "boolean"},
-    "z.ZodNull": {"type": "null"},
-    "z.ZodUnknown": {},
-    "z.ZodURL": {"format": "uri", "type": "string"},
-    'z.ZodLiteral<"a">': {"const": "a", "type": "string"},
-    'z.ZodLiteral<"a" | "b">': {"enum": ["a", "b"], "type": "string"},
-    'z.ZodEnum<{ b: "b"; a: "a" }>': {"enum": ["a", "b"], "type": "string"},
-    "z.ZodArray<z.ZodString>": {"items": STRING, "type": "array"},
-    "z.ZodNullable<z.ZodString>": {"type": ["string", "null"]},
-    "z.ZodUnion<readonly [z.ZodString, z.ZodNumber]>": {"type": ["string", "integer"]},
-    "z.ZodIntersection<z.ZodString, z.ZodNumber>": {"allOf": [STRING, INTEGER]},
-    "z.ZodRecord<z.ZodString, z.ZodNumber>": {"additionalProperties": INTEGER, "type": "object"},
-    "z.ZodReadonly<z.ZodCatch<z.ZodString>>": STRING,
-    "z.ZodPipe<z.ZodTransform<string, unknown>, z.ZodString>": STRING,
-    "z.ZodObject<{ a: z.ZodString }, z.core.$strip>": {**MEMBER, "required": ["a"]},
-    "z.ZodObject<{ a: z.ZodReadonly<z.ZodPrefault<z.ZodString>> }>": MEMBER,
-    "z.ZodObject<{ a: z.ZodOptional<z.ZodString> }, z.core.$strict>": MEMBER,
-    "z.ZodObject<{ a: z.ZodCatch<z.ZodDefault<z.ZodString>> }, z.core.$loose>": {
-        **MEMBER,
-        "additionalProperties": {},
-    },
-    "z.ZodObject<{ a: z.ZodArray<z.ZodOptional<z.ZodString>> }, z.core.$catchall<z.ZodNumber>>": {
-        **obj("a", a={"items": STRING, "type": "array"}),
-        "additionalProperties": INTEGER,
-    },
-}
+TYPES: dict[str, Any] = table("typescript")["types of Zod"]
 
 
 @pytest.mark.parametrize("type_", TYPES)
 def test_a_type_of_zod_describes_messages(type_: str) -> None:
-    assert described_type(type_) == TYPES[type_]
+    assert read(f"{DECLARE_IT}{type_};")["It"] == TYPES[type_]
 
 
 SAME = """
@@ -130,7 +97,7 @@ WRONG = {
 @pytest.mark.parametrize("type_", WRONG)
 def test_a_type_of_zod_without_a_schema_is_refused_by_place(type_: str) -> None:
     with pytest.raises(TypeScriptError, match=r"^s\.ts:2:\d+: expected ") as raised:
-        described_type(type_)
+        read(f"{DECLARE_IT}{type_};")
     assert raised.value.expected.startswith(WRONG[type_])
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from generator.schemas import COUNT, TEXT, any_of, const, normal_of, obj, ref
+from generator.schemas import COUNT, TEXT, any_of, normal_of, obj, ref
+from generator.tables import table
 from mcpgen.errors import SchemaError
 from mcpgen.model.unions import Variant, decide_all
 
@@ -18,45 +19,15 @@ def chosen_tests(**definitions: Any) -> tuple[Variant, ...]:
     return outcome.tests.get("U", ())
 
 
-DECIDED = {
-    "one requires more": (
-        (obj("a", a=TEXT), obj("a b", a=TEXT, b=TEXT)),
-        (Variant("B", required=("b",)), Variant("A")),
-    ),
-    "one option more": (
-        (obj("enum", enum=TEXT), obj("enum", enum=TEXT, names=TEXT)),
-        (Variant("B", required=("names",)), Variant("A")),
-    ),
-    "tags of two names": (
-        (obj("kind", kind=const("a")), obj("type", type=const("a"))),
-        (Variant("A", required=("kind",)), Variant("B", required=("type",))),
-    ),
-    "one tag of two objects": (
-        (obj("kind a", kind=const("x"), a=TEXT), obj("kind b", kind=const("x"), b=TEXT)),
-        (Variant("A", required=("a",)), Variant("B", required=("b",))),
-    ),
-    "a tag of one object": (
-        (obj("kind a", kind=const("x"), a=TEXT), obj("b", b=TEXT)),
-        (Variant("A", required=("kind",)), Variant("B", required=("b",))),
-    ),
-    "values that are shared": (
-        (obj("k a", k={"enum": [1, 2]}, a=TEXT), obj("k b", k={"enum": [2, 3]}, b=TEXT)),
-        (Variant("A", required=("a",)), Variant("B", required=("b",))),
-    ),
-    "an optional set of values": (
-        (obj("a", a=TEXT, k={"enum": ["x", "y"]}), obj("k", k=const("z"))),
-        (Variant("A", required=("a",)), Variant("B")),
-    ),
-    "an object beside a text": (
-        (obj("i a", i=obj("x", x=TEXT), a=TEXT), obj("i b", i=TEXT, b=TEXT)),
-        (Variant("A", required=("a",)), Variant("B", required=("b",))),
-    ),
-}
+DECIDED: dict[str, Any] = table("unions")
+"""Two objects, with the tests that tell them apart: a type and the members it requires."""
 
 
-@pytest.mark.parametrize("case", DECIDED)
-def test_two_objects_are_told_by_one_test_each(case: str) -> None:
-    (a, b), expected = DECIDED[case]
+@pytest.mark.parametrize(("a", "b", "tests"), DECIDED.values(), ids=DECIDED)
+def test_two_objects_are_told_by_one_test_each(
+    a: dict[str, Any], b: dict[str, Any], tests: list[list[str]]
+) -> None:
+    expected = tuple(Variant(type, required=tuple(required)) for type, *required in tests)
     assert chosen_tests(A=a, B=b, U=any_of("A", "B")) == expected
 
 

@@ -38,8 +38,13 @@ def problems(folder: Path, *messages: tuple[str, Any]) -> list[dict[str, Any]]:
     return entries
 
 
-def busy_server() -> Server:
-    """A server that uses most of what a revision has."""
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_messages_of_a_generated_package_are_valid_in_revisions(
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    monkeypatch.setenv("MCP_TRACE", str(trace))
     server = Server("weather", version="1.0")
 
     @server.tool()
@@ -58,17 +63,7 @@ def busy_server() -> Server:
     async def plan(city: str) -> str:
         return f"What shall I wear in {city}?"
 
-    return server
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("revision", REVISIONS)
-async def test_messages_of_a_generated_package_are_valid_in_revisions(
-    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trace = tmp_path / "trace.jsonl"
-    monkeypatch.setenv("MCP_TRACE", str(trace))
-    async with connected(busy_server(), revision=revision) as pair:
+    async with connected(server, revision=revision) as pair:
         await pair.client.list_tools()
         await pair.client.call_tool("forecast", {"city": "Oslo"})
         await pair.client.call_tool("forecast", {"city": "Atlantis"})

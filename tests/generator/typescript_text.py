@@ -57,9 +57,10 @@ def read(
     return definitions
 
 
-def member(type_: str, **options: Any) -> dict[str, Any]:
+def member(type_: str, comment: str = "", **options: Any) -> dict[str, Any]:
     """The schema of a member with a type, which may name what `DECLARED` declares."""
-    definition: dict[str, Any] = read(f"{DECLARED}interface It {{ it: {type_} }}", **options)["It"]
+    text = f"{DECLARED}interface It {{ {comment} it: {type_} }}"
+    definition: dict[str, Any] = read(text, **options)["It"]
     schema: dict[str, Any] = definition["properties"]["it"]
     return schema
 

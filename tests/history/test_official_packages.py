@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,7 @@ def packages() -> Path:
 
 @pytest.mark.parametrize("file", ["generated/schema.json", "spec.types.d.ts"])
 def test_the_schema_of_apps_becomes_typed_messages(packages: Path, file: str) -> None:
-    word = f"io.modelcontextprotocol/ui={packages / APPS / file}"
-    request = build_request.BuildRequest(
-        "pkg",
-        schema_sources.by_name(("2026-07-28",)),
-        extensions=build_request.named_extensions([word]),
-    )
-    files = pipeline.build(request)
+    files = package_with(f"io.modelcontextprotocol/ui={packages / APPS / file}")
     models = files["r2026_07_28/ui/models.py"]
     for name in ("McpUiInitializeRequest", "McpUiToolInputNotification", "McpUiHostContext"):
         assert f"class {name}(" in models
@@ -59,20 +54,21 @@ def test_the_shipped_ui_has_the_official_types_of_its_metadata(packages: Path) -
     [row] = [row for row in shipped_extensions.entries() if row.name == "ui"]
     assert hashlib.sha256(official.read_bytes()).hexdigest() == row.official
     ours, theirs = (
-        fields_of(models_of(word)) for word in ("ui", f"io.modelcontextprotocol/ui={official}")
+        fields_of(package_with(word, form=dict)["r2026_07_28/ui/models.py"])
+        for word in ("ui", f"io.modelcontextprotocol/ui={official}")
     )
     assert ours.keys() >= {"McpUiToolMeta", "McpUiResourceMeta", "McpUiClientCapabilities"}
     assert {name: theirs.get(name) for name in ours} == ours
 
 
-def models_of(word: str) -> str:
-    """The models of the newest revision that an extension adds."""
+def package_with(word: str, **how: Any) -> Mapping[str, str]:
+    """The files of a package of the newest revision with an extension."""
     request = build_request.BuildRequest(
         "pkg",
         schema_sources.by_name(("2026-07-28",)),
         extensions=build_request.named_extensions([word]),
     )
-    return pipeline.build(request, form=dict)["r2026_07_28/ui/models.py"]
+    return pipeline.build(request, **how)
 
 
 def test_the_schema_of_bundles_is_the_official_one_without_prose(packages: Path) -> None:

@@ -97,16 +97,6 @@ def archive() -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def newest_draft() -> str:
-    """The text of the newest draft of the archive."""
-    path = archive()
-    assert path is not None
-    with tarfile.open(path) as file:
-        member = file.extractfile(max(n for n in file.getnames() if n.endswith("-draft.json")))
-        assert member is not None
-        return member.read().decode()
-
-
 @cache
 def states() -> tuple[str, ...]:
     """The names of all states, oldest first."""
@@ -118,24 +108,29 @@ def states() -> tuple[str, ...]:
         return tuple(sorted(name.stem for name in names if name.suffix == ".json"))
 
 
-def chosen_files() -> list[tuple[str, bool]]:
-    """The files that are read, and whether the types of each are checked."""
-    if os.environ.get("MCP_HISTORY") == "all":
-        names = [f"{name}{suffix}" for name in states() for suffix in SUFFIXES]
-    else:
-        refused = {name.partition(".")[0] for name in REFUSED}
-        sample = sorted({*states()[::6], *(refused & {*states()})})
-        names = [f"{name}{SUFFIXES[at % 2]}" for at, name in enumerate(sample)]
-    return [(name, at % TYPED == 0) for at, name in enumerate(names)]
+def write_newest_draft(folder: Path) -> Path:
+    """The file of the newest draft of the archive, unpacked in a folder."""
+    path = archive()
+    assert path is not None
+    newest = max(name for name in states() if name.endswith("-draft"))
+    with tarfile.open(path) as file:
+        file.extract(f"history/{newest}.json", folder, filter="data")
+    return folder / "history" / f"{newest}.json"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Look into the archive only when these tests are run."""
+    """Choose files, and those whose types are checked; only when these tests are run."""
     if "name" not in metafunc.fixturenames:
         return
-    wanted = "not history" not in metafunc.config.getoption("markexpr")
-    files = chosen_files() if wanted else []
-    metafunc.parametrize(("name", "typed"), files, ids=[name for name, _ in files])
+    names: list[str] = []
+    if "not history" not in metafunc.config.getoption("markexpr"):
+        refused = {name.partition(".")[0] for name in REFUSED}
+        sample = sorted({*states()[::6], *(refused & {*states()})})
+        names = [f"{name}{SUFFIXES[at % 2]}" for at, name in enumerate(sample)]
+        if os.environ.get("MCP_HISTORY") == "all":
+            names = [f"{name}{suffix}" for name in states() for suffix in SUFFIXES]
+    files = [(name, at % TYPED == 0) for at, name in enumerate(names)]
+    metafunc.parametrize(("name", "typed"), files, ids=names)
 
 
 def test_a_published_state_is_a_package_that_serves_a_tool_call(

@@ -60,7 +60,8 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     archive, python = distribution(folder, RELEASE), environment(folder, PACKAGES)
     own, rendered = (unpack(archive, folder / name) for name in ("own", "rendered"))
-    _render(folder / "out")
+    words = ("render", "-q", f"{TEMPLATES}", "-o", f"{folder / 'out'}", "-r", "all", "--force")
+    subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True)
     for path in REPLACED:
         shutil.copyfile(folder / "out" / path, rendered / TYPES / path)
     before, after = run_both(python, own, rendered, ignored)
@@ -119,11 +120,6 @@ def unpack(archive: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.unpack_archive(archive, folder, filter="data")
     return folder / archive.name.removesuffix(".tar.gz")
-
-
-def _render(out: Path) -> None:
-    words = ("render", "-q", f"{TEMPLATES}", "-o", f"{out}", "-r", "all", "--force")
-    subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True)
 
 
 def start(

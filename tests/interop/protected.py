@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import sys
 import threading
@@ -78,8 +77,7 @@ def in_thread(app: Any, place: Place) -> Iterator[None]:
 def run_issuer(script: str, resource: str) -> AbstractContextManager[str]:
     """An authorization server in a process; yields its issuer identifier."""
     program = "node" if script.endswith(".mjs") else sys.executable
-    issuer = re.compile(r"http://127\.0\.0\.1:\d+")
-    return run_server(program, str(HERE / script), resource, says=issuer)
+    return run_server(program, str(HERE / script), resource, says=r"http://127\.0\.0\.1:\d+")
 
 
 nanoidp = partial(run_issuer, "nanoidp_server.py")
@@ -204,8 +202,6 @@ async def check_renewal(url: str, **settings: Any) -> MemoryStore:
     return store
 
 
-async def text_of(client: Any, tool: str) -> str:
-    """The text that a tool of our client answers with."""
-    result = await client.call_tool(tool, {})
-    text: str = result.content[0].text
-    return text
+async def text_of(client: Any, tool: str, **arguments: Any) -> str:
+    """The text of the first block of the result of a tool, for clients of any library."""
+    return str((await client.call_tool(tool, arguments)).content[0].text)

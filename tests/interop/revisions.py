@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -30,15 +30,6 @@ def is_modern(revision: str) -> bool:
     return revision in MODERN_PROTOCOL_VERSIONS
 
 
-@contextmanager
-def offer_revision(revision: str) -> Iterator[None]:
-    """Have the official SDK offer a revision of its handshakes: by itself it offers its newest."""
-    offered = HANDSHAKE_PROTOCOL_VERSIONS[0] if is_modern(revision) else revision
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("mcp.client.session.LATEST_HANDSHAKE_VERSION", offered)
-        yield
-
-
 def mode_of(revision: str) -> Any:
     """The mode of the official client, and of FastMCP's, that ends in a revision."""
     return "auto" if is_modern(revision) else "legacy"
@@ -47,8 +38,10 @@ def mode_of(revision: str) -> Any:
 @asynccontextmanager
 async def opened(client: Any, revision: str) -> AsyncIterator[Any]:
     """A client of the official SDK or of FastMCP, opened in a revision."""
+    offered = HANDSHAKE_PROTOCOL_VERSIONS[0] if is_modern(revision) else revision
     async with AsyncExitStack() as stack:
-        with offer_revision(revision):
+        with pytest.MonkeyPatch.context() as patched:  # by itself the SDK offers its newest
+            patched.setattr("mcp.client.session.LATEST_HANDSHAKE_VERSION", offered)
             await stack.enter_async_context(client)
         assert client.protocol_version == revision
         yield client

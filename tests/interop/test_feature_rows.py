@@ -50,6 +50,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from documents import ROOT, tables_of
+from interop.protected import text_of
 
 pytestmark = pytest.mark.interop
 
@@ -129,11 +130,6 @@ async def refuses(call: Awaitable[Any]) -> bool:
     except REFUSED:
         return True
     return bool(getattr(result, "is_error", False))
-
-
-async def text_of(client: Any, tool: str, **arguments: Any) -> str:
-    """The text of the first block of the result of a tool."""
-    return str((await client.call_tool(tool, arguments)).content[0].text)
 
 
 async def listed_tools(client: Any) -> list[Any]:
@@ -338,7 +334,8 @@ INITIALIZE = (
 async def served(app: Starlette) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of an application, whose lifespan runs."""
     transport = httpx2.ASGITransport(app)
-    http = httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000")
+    base = "http://127.0.0.1:8000"
+    http = httpx2.AsyncClient(transport=transport, base_url=base, headers=HEADERS)
     async with app.router.lifespan_context(app), http:
         yield http
 
@@ -346,8 +343,8 @@ async def served(app: Starlette) -> AsyncIterator[httpx2.AsyncClient]:
 @both("a limit of a request's size")
 async def bounds_bodies(server: Any, client: Any) -> bool:
     async with served(asgi_of(server)) as http:
-        small = await http.post("/mcp", content=INITIALIZE % "1", headers=HEADERS)
-        large = await http.post("/mcp", content=INITIALIZE % ("1" * 2**23), headers=HEADERS)
+        small = await http.post("/mcp", content=INITIALIZE % "1")
+        large = await http.post("/mcp", content=INITIALIZE % ("1" * 2**23))
     assert small.status_code == 200
     return large.status_code == 413
 
@@ -358,7 +355,7 @@ async def checks_origins(server: Any, client: Any) -> bool:
     if isinstance(server, FastMCP):
         app = server.http_app(stateless_http=True, host_origin_protection=True)
     async with served(app) as http:
-        headers = {**HEADERS, "origin": "https://evil.example"}
+        headers = {"origin": "https://evil.example"}
         answer = await http.post("/mcp", content=INITIALIZE % "1", headers=headers)
     return answer.status_code == 403
 
@@ -367,8 +364,8 @@ async def checks_origins(server: Any, client: Any) -> bool:
 async def needs_no_session(server: Any, client: Any) -> bool:
     call = '{"jsonrpc":"2.0","id":2,"method":"tools/list"}'
     async with served(asgi_of(server)) as http:
-        opened = await http.post("/mcp", content=INITIALIZE % "1", headers=HEADERS)
-        headers = {**HEADERS, "mcp-protocol-version": "2025-06-18"}
+        opened = await http.post("/mcp", content=INITIALIZE % "1")
+        headers = {"mcp-protocol-version": "2025-06-18"}
         listed = await http.post("/mcp", content=call, headers=headers)
     return "mcp-session-id" not in opened.headers and listed.json()["result"] == {"tools": []}
 
@@ -467,33 +464,20 @@ async def times_out(server: Any, client: Any) -> bool:
         return await refuses(client.call_tool("wait", {}))
 
 
-async def double_of(number: int) -> int:
+async def double_of(number: int = CallArgument("number")) -> int:
     """Something that depends on an argument of the call."""
     return 2 * number
 
 
-async def fast_double(number: int = CallArgument("number")) -> int:
-    return 2 * number
-
-
-DEPENDS = ("dependencies", "dependencies that read arguments of the call")
-
-
-@sdk(*DEPENDS)
+@both("dependencies", "dependencies that read arguments of the call")
 async def depends(server: Any, client: Any) -> bool:
-    @server.tool()
-    async def report(number: int, double: Annotated[int, Resolve(double_of)]) -> int:
+    async def official(number: int, double: Annotated[int, Resolve(double_of)]) -> int:
         return number + double
 
-    return await text_of(client, "report", number=2) == "6"
+    async def fast(number: int, double: int = Depends(double_of)) -> int:
+        return number + double
 
-
-@fast(*DEPENDS)
-async def fast_depends(server: Any, client: Any) -> bool:
-    @server.tool
-    async def report(number: int, other: int = Depends(fast_double)) -> int:
-        return number + other
-
+    server.tool(name="report")(fast if isinstance(server, FastMCP) else official)
     return await text_of(client, "report", number=2) == "6"
 
 
@@ -525,11 +509,7 @@ class Answer(BaseModel):
     row: int
 
 
-async def ask_for_row() -> Elicit[Answer]:
-    """Ask for a row."""
-    return Elicit("Which row?", Answer)
-
-
+ROW = Resolve(lambda: Elicit("Which row?", Answer))
 ASKS = "the same code asks the client in every revision"
 
 
@@ -539,7 +519,9 @@ async def official_asks(server: Any, client: Any) -> bool:
         return ElicitResult(action="accept", content={"row": 7})
 
     @server.tool()
-    async def book(answered: Annotated[Answer, Resolve(ask_for_row)]) -> int:
+    async def book(
+        answered: Annotated[Answer, ROW],
+    ) -> int:
         return answered.row
 
     texts = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +26,7 @@ pytestmark = [
 
 NODE_MODULES = NPM / "node_modules"
 OFFICIAL = (sys.executable, str(HERE / "official_server.py"))
-READY = re.compile(r"http://127\.0\.0\.1:\d+/")
+READY = r"http://127\.0\.0\.1:\d+/"
 
 
 def supergateway(release: str) -> str:

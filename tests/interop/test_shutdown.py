@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import sys
 import time
@@ -37,7 +36,7 @@ HOSTS = {
         *("granian", "--interface", "asgi", "--workers-kill-timeout", "1", "--port", "{port}", APP),
     ),
 }
-SERVES = re.compile("Uvicorn running|Booting worker|Running on|Started worker-1")
+SERVES = "Uvicorn running|Booting worker|Running on|Started worker-1"
 BOUND = 6.0
 """Seconds within which each ends; the call would last for minutes."""
 

@@ -29,12 +29,18 @@ _GRACE_IS_OVER = re.compile(r"log ERROR uvicorn.error Cancel \d+ running task\(s
 
 
 class Process:
-    """A process whose lines on standard error are kept."""
+    """A process whose lines on standard error are kept, with those of its output if `merged`."""
 
     def __init__(
-        self, command: Sequence[str], env: Mapping[str, str] = {}, folder: Path | None = None
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str] = {},
+        folder: Path | None = None,
+        *,
+        merged: bool = False,
     ) -> None:
         self._folder = folder
+        self._merged = merged
         self._env = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), **env}
         self.lines: list[str] = []
         self._told = threading.Condition()
@@ -54,7 +60,9 @@ class Process:
         """Wait until it has said lines that match a pattern as a whole, so many."""
         await to_thread.run_sync(self.wait_for, pattern, times)
 
-    def wait_for(self, pattern: str, times: int = 1) -> list[re.Match[str]]:
+    def wait_for(
+        self, pattern: str, times: int = 1, seconds: float = SECONDS
+    ) -> list[re.Match[str]]:
         """Wait as `until` does, in this thread, and return the matches."""
         matches: list[re.Match[str]] = []
 
@@ -63,7 +71,7 @@ class Process:
             return len(matches) >= times or self._reader_ended
 
         with self._told:
-            self._told.wait_for(said, SECONDS)
+            self._told.wait_for(said, seconds)
         assert len(matches) >= times, (pattern, times, self.lines)
         return matches
 
@@ -79,6 +87,10 @@ class Process:
         """End it without a chance to say good-bye, unless it has ended."""
         self._end(signal.SIGKILL)
 
+    def terminate(self) -> int:
+        """Ask it to end, unless it has ended; its exit code."""
+        return self._end(signal.SIGTERM)
+
     async def ended(self) -> int:
         """Wait until it has ended after `send`; its exit code."""
         return await to_thread.run_sync(self._end, None)
@@ -93,11 +105,15 @@ class Process:
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE if self._merged else None,
+            stderr=subprocess.STDOUT if self._merged else subprocess.PIPE,
             text=True,
             env=self._env,
             cwd=self._folder,
         )
+        output = self._process.stdout or self._process.stderr
+        assert output is not None
+        self._output = output
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -110,13 +126,11 @@ class Process:
             if self._process.poll() is None:
                 self._process.kill()
         self._reader.join(SECONDS)
-        assert self._process.stderr is not None
-        self._process.stderr.close()
+        self._output.close()
         return code
 
     def _read(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
+        for line in self._output:
             with self._told:
                 self.lines.append(line.rstrip("\n"))
                 self._told.notify_all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -45,6 +45,47 @@ def says(body: bytes, status: int = 200, kind: str = "application/json", **field
     return handler
 
 
+def answer_with(**members: Any) -> Handler:
+    """A handler that answers requests with their result, in which these members are replaced."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.json(result(asked, **members))
+
+    return handler
+
+
+def refuse_with(
+    code: int,
+    status: int = 400,
+    message: str = "no",
+    fields: Mapping[str, str] = {},
+    *,
+    with_id: bool = True,
+    **data: Any,
+) -> Handler:
+    """A handler that refuses requests by an error of JSON-RPC."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.json(error(asked if with_id else None, code, message, **data), status, **fields)
+
+    return handler
+
+
+def stream_events(*events: Any, last: Callable[[Reply], Awaitable[None]] = Reply.end) -> Handler:
+    """A handler with a stream: messages, bytes as they are, and what functions make of requests."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        for event in events:
+            if isinstance(event, bytes):
+                await reply.part(event)
+            else:
+                await reply.event(event(asked) if callable(event) else event)
+        await last(reply)
+
+    return handler
+
+
 async def stay_silent(asked: Asked, reply: Reply) -> None:
     """Answer nothing until the client has gone."""
     await reply.gone()
@@ -71,12 +112,19 @@ class Script:
     `capabilities` are those that it declares in the opening.
     """
 
-    def __init__(self, revision: str, session: str | None = None) -> None:
+    def __init__(
+        self,
+        revision: str,
+        session: str | None = None,
+        *,
+        on: Mapping[str, Handler] = {},
+        once: Mapping[str, Sequence[Handler]] = {},
+    ) -> None:
         self.revision = revision
         self.session = session
         self.sessions = 0
-        self.on: dict[str, Handler] = {}
-        self.once: dict[str, list[Handler]] = {}
+        self.on = dict(on)
+        self.once = {what: list(handlers) for what, handlers in once.items()}
         self.capabilities = dict(EVERY_SERVER_CAPABILITY)
 
     async def __call__(self, asked: Asked, reply: Reply) -> None:
@@ -118,8 +166,8 @@ class Script:
 class Forgetful(Script):
     """Forgets its sessions: those that are named in `forgotten` get 404."""
 
-    def __init__(self, revision: str, session: str | None = "s") -> None:
-        super().__init__(revision, session)
+    def __init__(self, revision: str, session: str | None = "s", **planned: Any) -> None:
+        super().__init__(revision, session, **planned)
         self.forgotten: set[str] = set()
 
     async def __call__(self, asked: Asked, reply: Reply) -> None:
@@ -161,8 +209,9 @@ class SseScript(Script):
         revision: str,
         endpoint: str = "/messages?session_id=5ec2e7",
         refusal: Handler | None = None,
+        **planned: Any,
     ) -> None:
-        super().__init__(revision)
+        super().__init__(revision, **planned)
         self.endpoint = endpoint
         self.stream: Reply | None = None
         self._refusal = refusal or says(b"", 405)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 import anyio
 
 from kit.samples import EVERY_SERVER_CAPABILITY, URI
 from kit.wire import PER_REQUEST, describe_as, encode_message, opening_result
-from mcpgen_runtime import REVISIONS, Channel, OutgoingMessage, RequestContext, Server, connect
+from mcpgen_runtime import (
+    REVISIONS,
+    Channel,
+    ClientHandlers,
+    OutgoingMessage,
+    RequestContext,
+    Server,
+    connect,
+)
 from mcpgen_runtime.channel import TooLong
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.facts import Revisions
@@ -62,6 +70,18 @@ async def live(
             yield client, record
 
 
+async def open_and_close(opening: AbstractAsyncContextManager[Any]) -> None:
+    """Open a connection, and close it."""
+    async with opening:
+        pass
+
+
+async def expect_refusal(opening: AbstractAsyncContextManager[Any]) -> None:
+    """Open a connection that is refused; to be within `pytest.raises`."""
+    async with opening:
+        raise AssertionError("it was opened")
+
+
 TOO_LONG = b"a message of more than 10 bytes"
 """A message that the channel of a `FakeServer` drops, with an error."""
 
@@ -104,6 +124,10 @@ class FakeServer(Channel):
         else:
             self.heard.append(decoded)
             self._news.set()
+            await self.respond(decoded)
+
+    async def respond(self, message: dict[str, Any]) -> None:
+        """React to a message after the opening; subclasses answer it."""
 
     async def close(self) -> None:
         self.closed = True
@@ -233,6 +257,20 @@ def server_with(*tools: Callable[..., Any], **settings: Any) -> Server:
     for tool in tools:
         server.tool()(tool)
     return server
+
+
+def handlers_with(**answers: Any) -> ClientHandlers:
+    """Handlers of a client that return these answers; a function makes its answer of the params."""
+
+    def handler(answer: Any) -> Callable[..., Awaitable[Any]]:
+        async def handle(self: ClientHandlers, params: Any, ctx: RequestContext) -> Any:
+            return answer(params) if callable(answer) else answer
+
+        return handle
+
+    members = {name: handler(answer) for name, answer in answers.items()}
+    made: ClientHandlers = type("Handlers", (ClientHandlers,), members)()
+    return made
 
 
 def sample_server(**options: Any) -> Server:

@@ -6,10 +6,12 @@ import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+import pytest
 
 import mcpgen_runtime
 from kit.asgi_client import Http, asgi
@@ -29,6 +31,9 @@ from mcpgen_runtime.runtime.request_context import ANONYMOUS, PRINCIPAL
 from mcpgen_runtime.transports.memory import memory_pair
 
 REVISION = "2025-11-25"
+requirement = partial(pytest.mark.requirement, revisions=(REVISION,))
+"""Names the ledger entries of that revision that a test proves."""
+
 RELATED = "io.modelcontextprotocol/related-task"
 FORMS: dict[str, Any] = {"elicitation": {"form": {}}}
 ACCEPTED = {"action": "accept", "content": {"name": "Ada"}}

@@ -9,7 +9,7 @@ from typing import Any
 
 from kit.live import FakeServer
 from kit.samples import EVERY_SERVER_CAPABILITY
-from mcpgen_runtime import OutgoingMessage, connect
+from mcpgen_runtime import connect
 
 
 class ScriptedServer(FakeServer):
@@ -24,15 +24,12 @@ class ScriptedServer(FakeServer):
         super().__init__(revision, capabilities)
         self._answers = iter(answers)
 
-    async def send(self, message: OutgoingMessage) -> None:
-        known = len(self.heard)
-        await super().send(message)
-        for request in self.heard[known:]:
-            planned = next(self._answers, None) if "id" in request else None
-            if planned is not None and "error" in planned:
-                await self.say({"jsonrpc": "2.0", "id": request["id"], **planned})
-            elif planned is not None:
-                await self.answer(request, planned)
+    async def respond(self, message: dict[str, Any]) -> None:
+        planned = next(self._answers, None) if "id" in message else None
+        if planned is not None and "error" in planned:
+            await self.say({"jsonrpc": "2.0", "id": message["id"], **planned})
+        elif planned is not None:
+            await self.answer(message, planned)
 
     def asked(self) -> list[dict[str, Any]]:
         """The params of what it heard, without their `_meta`."""

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,19 @@ def script(code: str) -> list[str]:
 class Process:
     """A server started by hand: lines in, lines out."""
 
-    def __init__(self, revision: str, backend: str = "asyncio") -> None:
+    def __init__(
+        self,
+        revision: str,
+        backend: str = "asyncio",
+        command: Sequence[str] = SERVER,
+        errors: int = subprocess.PIPE,
+    ) -> None:
         self.revision = revision
-        self._process = subprocess.Popen(
-            [*SERVER, backend],
+        self.process = subprocess.Popen(
+            [*command, backend],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=errors,
             env={**os.environ, **PATHS},
         )
         self.lines: list[bytes] = []
@@ -45,16 +51,20 @@ class Process:
 
     def say(self, *messages: Any) -> None:
         """Write messages, each a line, all at once."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(b"".join(encode_message(message) + b"\n" for message in messages))
-        self._process.stdin.flush()
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"".join(encode_message(message) + b"\n" for message in messages))
+        self.process.stdin.flush()
+
+    def hear_line(self) -> bytes:
+        """Read a line."""
+        assert self.process.stdout is not None
+        self.lines.append(self.process.stdout.readline())
+        assert self.lines[-1], "the server ended"
+        return self.lines[-1]
 
     def hear(self) -> dict[str, Any]:
-        """Read a line."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        self.lines.append(line)
-        message: dict[str, Any] = json.loads(line)
+        """Read a message."""
+        message: dict[str, Any] = json.loads(self.hear_line())
         return message
 
     def call(self, tool: str, arguments: Mapping[str, Any], **how: Any) -> None:
@@ -64,17 +74,17 @@ class Process:
 
     def hear_error(self, line: bytes) -> None:
         """Wait for a line on standard error."""
-        assert self._process.stderr is not None
-        assert self._process.stderr.readline().rstrip() == line
+        assert self.process.stderr is not None
+        assert self.process.stderr.readline().rstrip() == line
 
     def end(self, by: int | None = None) -> int:
         """End its input, or send a signal; gives the exit code."""
         if by is not None:
-            self._process.send_signal(by)
-        rest, errors = self._process.communicate(timeout=5)
+            self.process.send_signal(by)
+        rest, errors = self.process.communicate(timeout=5)
         self.lines += rest.splitlines(keepends=True)
         self.errors = errors
-        return self._process.returncode
+        return self.process.returncode
 
 
 @contextmanager
@@ -84,8 +94,8 @@ def process(revision: str, backend: str = "asyncio") -> Iterator[Process]:
     try:
         yield started
     finally:
-        if started._process.poll() is None:
-            started._process.kill()
+        if started.process.poll() is None:
+            started.process.kill()
             started.end()
     for line in started.lines:
         assert line.endswith(b"\n")

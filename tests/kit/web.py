@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import anyio
 
+from kit.wire import encode_message, request
 from mcpgen_runtime import REVISIONS, Context, MissingCapabilityError, Server, ServerHttpSettings
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
@@ -30,6 +31,14 @@ MARKED: Mapping[str, Any] = {
     },
 }
 """Arguments of the tool `marked`: some are repeated in header fields."""
+
+
+def echo_call(revision: str, size: int) -> dict[str, Any]:
+    """A call of `echo` whose body has so many bytes."""
+    params = {"name": "echo", "arguments": {"text": ""}}
+    short = len(encode_message(request(revision, "tools/call", params)))
+    params["arguments"] = {"text": "x" * (size - short)}
+    return request(revision, "tools/call", params)
 
 
 class Web:

@@ -90,9 +90,13 @@ class Started:
         self.host, self.path = match[1], match[3]
         self.port = int(match[2])
 
+    def hear(self) -> str:
+        """The next line on standard error."""
+        return self._errors.readline().rstrip()
+
     def says(self, line: str) -> None:
         """Wait for a line on standard error."""
-        assert self._errors.readline().rstrip() == line
+        assert self.hear() == line
 
     def ask(self, message: bytes) -> socket.socket:
         """Send a request over a new connection."""
@@ -200,6 +204,7 @@ def run(folder: Path, *argv: str, **environment: str) -> subprocess.CompletedPro
         [sys.executable, *argv],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), **environment},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=SECONDS,

@@ -69,8 +69,10 @@ class _Mutator:
                     yield from self._block(statement.orelse, function)
                 case ast.FunctionDef() | ast.AsyncFunctionDef():
                     if "overload" not in map(ast.unparse, statement.decorator_list):
-                        for default in defaults_of(statement):
-                            yield from self._expressions(default, body_lines(statement))
+                        lines = frozenset().union(*map(lines_of, statement.body))
+                        arguments = statement.args
+                        for default in (*arguments.defaults, *filter(None, arguments.kw_defaults)):
+                            yield from self._expressions(default, lines)
                         yield from self._block(statement.body, statement)
                 case _:
                     yield from self._statement(statement, function)
@@ -183,12 +185,6 @@ def droppable(statement: ast.stmt) -> bool:
     return False
 
 
-def defaults_of(function: Function) -> Iterator[ast.expr]:
-    """The defaults of the parameters of a function."""
-    yield from function.args.defaults
-    yield from filter(None, function.args.kw_defaults)
-
-
 def lines_of(node: ast.expr | ast.stmt) -> frozenset[int]:
     """The numbers of the lines of a node."""
     return frozenset(range(node.lineno, (node.end_lineno or node.lineno) + 1))
@@ -202,8 +198,3 @@ def header_lines(statement: ast.stmt) -> frozenset[int]:
         if isinstance(child, ast.stmt) and child is not statement
     ]
     return lines_of(statement) - frozenset().union(*map(lines_of, blocks))
-
-
-def body_lines(function: Function) -> frozenset[int]:
-    """The lines of a function that run when it is called."""
-    return frozenset().union(*map(lines_of, function.body))

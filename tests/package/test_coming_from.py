@@ -15,8 +15,10 @@ import pytest
 
 import mcpgen_runtime
 from documents import ROOT, examples, tables_of
+from kit.live import handlers_with
+from kit.respondent import accept_result
 from kit.wire import ALL
-from mcpgen_runtime import ClientHandlers, RemoteError, connect
+from mcpgen_runtime import RemoteError, connect
 from mcpgen_runtime.testing import connected
 
 COMING_FROM = ROOT / "docs" / "coming-from.md"
@@ -143,17 +145,12 @@ async def test_the_prompts_are_written(library: Any) -> None:
 @of("context")
 @pytest.mark.parametrize("revision", [ALL[2], ALL[-1]])
 async def test_the_context_has_what_a_tool_wants(library: Any, revision: str) -> None:
-    class Reader(ClientHandlers):
-        """Says who asks for a card."""
+    def answer(params: Any) -> dict[str, Any]:
+        one = "value" in params.requested_schema.properties
+        return accept_result(value="Ann") if one else accept_result(name="Ann", age=30)
 
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            one = "value" in params.requested_schema.properties
-            return {
-                "action": "accept",
-                "content": {"value": "Ann"} if one else {"name": "Ann", "age": 30},
-            }
-
-    async with connect(library.server, handlers=Reader(), revision=revision) as client:
+    reader = handlers_with(elicit=answer)
+    async with connect(library.server, handlers=reader, revision=revision) as client:
         for name, arguments, expected in CONTEXT:
             assert (await client.call_tool(name, arguments)).data == expected, name
         for name, arguments, text in CONTEXT_TEXTS:

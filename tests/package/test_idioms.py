@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 import mcpgen_runtime
+from kit.live import open_and_close
 from kit.rules import module_of
 from kit.wire import ALL, every
 from mcpgen_runtime import (
@@ -127,8 +128,7 @@ async def test_a_path_of_a_script_is_run(script: Path) -> None:
 
 async def test_a_script_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        async with connect(tmp_path / "nothing.py"):
-            pass
+        await open_and_close(connect(tmp_path / "nothing.py"))
 
 
 class Answers(ClientHandlers):

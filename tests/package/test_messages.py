@@ -9,14 +9,7 @@ import pytest
 
 from kit.rules import module_of
 from kit.wire import every
-from mcpgen_runtime import (
-    DecodeError,
-    ErrorResponse,
-    MessageError,
-    Notification,
-    Request,
-    Response,
-)
+from mcpgen_runtime import DecodeError, ErrorResponse, MessageError, Notification, Request, Response
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import mcpgen_runtime
+from kit.live import server_with
 from kit.processes import python
 from kit.stdio_process import PATHS
 from mcpgen_runtime import (
@@ -95,7 +96,6 @@ def test_a_missing_attribute_names_another_one() -> None:
 
 @pytest.mark.parametrize("is_plain", [False, True])
 async def test_a_context_and_its_request_name_other_words(is_plain: bool) -> None:
-    server = Server("names")
     refused: list[str] = []
 
     def look(ctx: Any) -> None:
@@ -107,17 +107,16 @@ async def test_a_context_and_its_request_name_other_words(is_plain: bool) -> Non
                 use()
             refused.append(str(error.value))
 
-    @server.tool()
     async def in_the_loop(ctx: Context) -> None:
         untyped: Any = ctx
         with pytest.raises(TypeError, match=r"ctx.elicit: .*: use form=$"):
             await untyped.elicit("Seat?", response_type=str)
         look(ctx)
 
-    @server.tool()
     def in_a_thread(ctx: Context) -> None:
         look(ctx)
 
+    server = server_with(in_the_loop, in_a_thread)
     called = await server.call_tool("in_a_thread" if is_plain else "in_the_loop")
     assert not called.is_error
     assert refused[0].endswith(": use await server.read_resource(uri)")

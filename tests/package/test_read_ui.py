@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from kit.scripted import connect_scripted
-from kit.wire import ALL
 from mcpgen_runtime import (
-    UI_EXTENSION,
     Csp,
     RemoteError,
     RemoteProtocolError,
@@ -23,15 +21,8 @@ from mcpgen_runtime import (
     connect_sync,
     ui_of,
 )
+from package.server.toolkit.test_app_decorators import HAVING, HTML, MIME_TYPE, SHOWS, VIEW, having
 
-HAVING = tuple(name for name in ALL if name >= "2025-06-18")
-"""The revisions whose tools have `_meta`."""
-having = pytest.mark.parametrize("revision", HAVING)
-
-MIME_TYPE = "text/html;profile=mcp-app"
-VIEW = "ui://weather/view.html"
-HTML = "<!doctype html><title>Weather</title>"
-SHOWS: dict[str, Any] = {"capabilities": {"extensions": UI_EXTENSION}}
 META: Mapping[str, Any] = {
     "ui": {
         "csp": {"connectDomains": ["https://a.example", "https://b; script-src *", 1]},

@@ -15,6 +15,7 @@ import pytest
 
 from kit.asgi_client import asgi
 from kit.guarded import protected_settings
+from kit.live import open_and_close
 from mcpgen_runtime import (
     RemoteProtocolError,
     RouteRequest,
@@ -169,31 +170,25 @@ async def test_connect_takes_a_card_and_says_which_values_it_needs() -> None:
         card = await read_server_card(URL, http_client=http)
     assert "packages" not in card
     with pytest.raises(ValueError, match=r"it needs X-Key \(required, secret\)"):
-        async with connect(card):
-            pass
+        await open_and_close(connect(card))
 
 
 CLOSED = "http://127.0.0.1:1/mcp"
 SECRET = "environment-s3cret"
 REMOTE = {"type": "streamable-http", "url": CLOSED}
 
-Reader = Callable[[Mapping[str, Any]], Awaitable[ServerDocument]]
+
+each_kind = pytest.mark.parametrize("kind", ["card", "registered", "bare"])
 
 
-async def card(members: Mapping[str, Any]) -> ServerDocument:
-    async with card_client({**CARD, "remotes": [REMOTE], **members}) as http:
-        return await read_server_card(URL, http_client=http)
-
-
-async def registered(members: Mapping[str, Any]) -> ServerDocument:
-    return ServerDocument({"name": "a/b", "remotes": [REMOTE], **members})
-
-
-async def bare(members: Mapping[str, Any]) -> ServerDocument:
-    return ServerDocument(members)
-
-
-READERS: list[Reader] = [card, registered, bare]
+async def read_document(kind: str, members: Mapping[str, Any]) -> ServerDocument:
+    """A document of a kind, with some members."""
+    if kind == "card":
+        async with card_client({**CARD, "remotes": [REMOTE], **members}) as http:
+            return await read_server_card(URL, http_client=http)
+    return ServerDocument(
+        members if kind == "bare" else {"name": "a/b", "remotes": [REMOTE], **members}
+    )
 
 
 def forms(process: dict[str, Any], fields: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -230,8 +225,7 @@ def forms(process: dict[str, Any], fields: dict[str, Any]) -> dict[str, dict[str
 
 
 async def opened(target: Any) -> None:
-    async with connect(target):
-        pass
+    await open_and_close(connect(target))
 
 
 async def opened_in_thread(target: Any) -> None:
@@ -249,14 +243,14 @@ async def proxied(target: Any) -> None:
 
 @pytest.mark.parametrize("name", forms({}, {}))
 @pytest.mark.parametrize("open_target", [opened, opened_in_thread, proxied])
-@pytest.mark.parametrize("read", READERS)
+@each_kind
 async def test_a_document_of_others_starts_no_process(
-    read: Reader, open_target: Callable[[Any], Awaitable[None]], name: str, tmp_path: Path
+    kind: str, open_target: Callable[[Any], Awaitable[None]], name: str, tmp_path: Path
 ) -> None:
     started = tmp_path / "started"
     process = {"command": sys.executable, "args": ["-c", f"open({str(started)!r}, 'w')"]}
     with pytest.raises(Exception) as caught:  # noqa: PT011 - each has its own
-        await open_target(await read(forms(process, {})[name]))
+        await open_target(await read_document(kind, forms(process, {})[name]))
     assert not started.exists(), caught.value
 
 
@@ -264,9 +258,9 @@ VARIABLES = ["${env:SECRET}", "${SECRET}", "${SECRET:-x}", "${$}{SECRET}", "$SEC
 
 
 @pytest.mark.parametrize("name", forms({}, {}))
-@pytest.mark.parametrize("read", READERS)
+@each_kind
 async def test_a_document_of_others_reads_nothing_here(
-    read: Reader, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET", SECRET)
     (tmp_path / ".env").write_text(f"FROM_FILE={SECRET}\n")
@@ -277,7 +271,7 @@ async def test_a_document_of_others_reads_nothing_here(
     servers: Mapping[str, ServerEntry | Exception | None] = {}
     reasons = ""
     try:
-        servers = config_servers(await read(forms(process, fields)[name]), {})
+        servers = config_servers(await read_document(kind, forms(process, fields)[name]), {})
     except (ValueError, RemoteProtocolError) as error:
         reasons = str(error)
     for entry in servers.values():

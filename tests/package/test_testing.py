@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.live import server_with
 from kit.wire import HANDSHAKE
 from mcpgen_runtime import RemoteError, RevisionError, Server
 from mcpgen_runtime.testing import Pair, connected, contract, pair_fixture
@@ -17,13 +18,11 @@ pytestmark = pytest.mark.costly
 
 def weather_server() -> Server:
     """A server with one tool."""
-    server = Server("weather", version="1.0")
 
-    @server.tool()
     async def forecast(city: str) -> str:
         return f"{city}: sun"
 
-    return server
+    return server_with(forecast)
 
 
 weather = pair_fixture(weather_server)

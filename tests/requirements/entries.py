@@ -117,26 +117,19 @@ def claims_of(source: str, file: str) -> Iterator[Claim]:
 
 
 def _claims_in(node: ast.AST, file: str, test: str) -> Iterator[Claim]:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        test = node.name
-    if isinstance(node, ast.Call) and _last_name(node.func) == "requirement":
-        for argument in node.args:
-            match argument:
-                case ast.Constant(value=str(id)):
-                    yield Claim(id, file, argument.lineno, test)
-                case _:
-                    got = ast.unparse(argument)
-                    raise LedgerError(f"{file}:{node.lineno}: expected a string literal, got {got}")
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            test = name
+        case ast.Call(func=ast.Name(id="requirement") | ast.Attribute(attr="requirement")):
+            for argument in node.args:
+                match argument:
+                    case ast.Constant(value=str(id)):
+                        yield Claim(id, file, argument.lineno, test)
+                    case _:
+                        got, place = ast.unparse(argument), f"{file}:{node.lineno}"
+                        raise LedgerError(f"{place}: expected a string literal, got {got}")
     for child in ast.iter_child_nodes(node):
         yield from _claims_in(child, file, test)
-
-
-def _last_name(function: ast.expr) -> str:
-    match function:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -27,8 +27,6 @@ def _ids(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="TABLE"), attr="add"), args=arguments):
             yield from (ast.literal_eval(argument) for argument in arguments)
-        case _:
-            pass
 
 
 def text() -> str:

@@ -89,17 +89,12 @@ def run_mypy(folder: Path) -> dict[str, list[str]]:
     return errors
 
 
-def modules_in(package: Path) -> dict[str, str]:
-    """The texts of modules and stubs by their paths in a package."""
-    files = (path for path in package.rglob("*.py*") if path.suffix in (".py", ".pyi"))
-    return {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in files}
-
-
 def unseen_modules(folder: Path) -> Iterator[str]:
     """Modules of packages that pyright has not seen, in the committed package or those before."""
     seen: set[tuple[str, ...]] = set()
     for package in (COMMITTED, *(folder / name for name in (*OF_THE_NEWEST, *STRICT))):
-        modules = modules_in(package)
+        files = (path for path in package.rglob("*.py*") if path.suffix in (".py", ".pyi"))
+        modules = {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in files}
         for path, text in modules.items():
             imported = sorted({*imported_files(path, text, modules)})
             row = (path, text, *(part for each in imported for part in (each, modules[each])))
@@ -317,26 +312,20 @@ def test_the_plugin_finds_wrong_lines_of_a_user_alone(
     assert errors == {("user.py", line) for line in wrong}, done.stdout
 
 
-@pytest.fixture
-def mirrored(tmp_path: Path) -> Path:
-    """A folder with the calls of a contract."""
-    (tmp_path / "shop.contract.json").write_text(text_of(contract()))
-    words = ("-o", "calls.py", "--package", "mcpgen_runtime")
-    assert run("mirror", "shop.contract.json", *words, cwd=tmp_path).code == 0
-    settings = {"include": ["calls.py"], "extraPaths": [str(ROOT / "generated")]}
-    strict = {**settings, "typeCheckingMode": "strict", "pythonVersion": "3.11"}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(strict))
-    return tmp_path
-
-
 @pytest.mark.parametrize(
     "words",
     [("mypy", "--strict", "calls.py"), ("pyright", "--pythonpath", sys.executable)],
     ids=lambda words: words[0],
 )
 def test_the_module_passes_in_strict_mode(
-    words: tuple[str, ...], mirrored: Path, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "shop.contract.json").write_text(text_of(contract()))
+    options = ("-o", "calls.py", "--package", "mcpgen_runtime")
+    assert run("mirror", "shop.contract.json", *options, cwd=tmp_path).code == 0
+    settings = {"include": ["calls.py"], "extraPaths": [str(ROOT / "generated")]}
+    strict = {**settings, "typeCheckingMode": "strict", "pythonVersion": "3.11"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(strict))
     monkeypatch.setenv("MYPYPATH", str(ROOT / "generated"))
-    done = run_checker(mirrored, *words)
+    done = run_checker(tmp_path, *words)
     assert done.returncode == 0, done.stdout

@@ -59,35 +59,6 @@ def pyright_errors() -> Errors:
     return errors
 
 
-def document_examples(folder: Path) -> int:
-    """Write the Python of documents and examples/ beside the packages they use; how many files."""
-    files = {name: text for name, text in examples().items() if name.endswith(".py")}
-    for block in snippets():
-        document = Path(block.document).stem.replace("-", "_")
-        files[f"block_{document}_{block.line}.py"] = block.text
-    programs = program_files()
-    assert not files.keys() & programs.keys()
-    files |= programs
-    for name, text in files.items():
-        place = folder / name
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(text.replace("from pkg", "from mcpgen_runtime"), "utf-8")
-    types = ("--revision", "2025-06-18", "--parts", "types", "-q", "-o")
-    for choose in (("acme_types",), ("acme_strict", "--decoding", "strict")):
-        subprocess.run([sys.executable, "-m", "mcpgen", *types, *choose], cwd=folder, check=True)
-    (folder / "paint.json").write_text(examples()["paint.json"], "utf-8")
-    for extension, package in (("paint.json", "painting"), ("tasks", "tasking")):
-        extend = ("--revision", "2026-07-28", "--extension", extension, "-q", "-o", package)
-        subprocess.run([sys.executable, "-m", "mcpgen", *extend], cwd=folder, check=True)
-    settings = json.loads((HERE / "pyrightconfig.json").read_text("utf-8"))
-    # Beside the examples, of what is generated only what extensions add: `typing` has the rest.
-    checked = [*folder.glob("*.py"), *folder.glob("*/r*/*/")]
-    names = [path.relative_to(folder).as_posix() for path in checked]
-    paths = {"include": names, "extraPaths": [str(ROOT / "generated")]}
-    (folder / "pyrightconfig.json").write_text(json.dumps({**settings, **paths}), "utf-8")
-    return len(files)
-
-
 def expected_lines(snippet: Path) -> set[int]:
     """Numbers of the lines that are wrong on purpose."""
     lines = snippet.read_text("utf-8").splitlines()
@@ -107,9 +78,33 @@ def test_a_checker_finds_the_wrong_lines_and_no_others(snippet: Path, errors: ob
 
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the documents' Python, and with the packages that it needs."""
+    """A folder with the Python of documents and examples/, and with the packages that it needs."""
     folder = tmp_path_factory.mktemp("documents")
-    assert document_examples(folder) > 50
+    files = {name: text for name, text in examples().items() if name.endswith(".py")}
+    for block in snippets():
+        document = Path(block.document).stem.replace("-", "_")
+        files[f"block_{document}_{block.line}.py"] = block.text
+    programs = program_files()
+    assert not files.keys() & programs.keys()
+    files |= programs
+    assert len(files) > 50
+    for name, text in files.items():
+        place = folder / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(text.replace("from pkg", "from mcpgen_runtime"), "utf-8")
+    types = ("--revision", "2025-06-18", "--parts", "types", "-q", "-o")
+    for choose in (("acme_types",), ("acme_strict", "--decoding", "strict")):
+        subprocess.run([sys.executable, "-m", "mcpgen", *types, *choose], cwd=folder, check=True)
+    (folder / "paint.json").write_text(examples()["paint.json"], "utf-8")
+    for extension, package in (("paint.json", "painting"), ("tasks", "tasking")):
+        extend = ("--revision", "2026-07-28", "--extension", extension, "-q", "-o", package)
+        subprocess.run([sys.executable, "-m", "mcpgen", *extend], cwd=folder, check=True)
+    settings = json.loads((HERE / "pyrightconfig.json").read_text("utf-8"))
+    # Beside the examples, of what is generated only what extensions add: `typing` has the rest.
+    checked = [*folder.glob("*.py"), *folder.glob("*/r*/*/")]
+    names = [path.relative_to(folder).as_posix() for path in checked]
+    paths = {"include": names, "extraPaths": [str(ROOT / "generated")]}
+    (folder / "pyrightconfig.json").write_text(json.dumps({**settings, **paths}), "utf-8")
     return folder
 
 

@@ -57,12 +57,8 @@ def line_of(page: str, title: str, explained: Mapping[str, str]) -> str:
 def markdown_of(page: str) -> str:
     """The place of a page as Markdown, from the top of the site."""
     path = Path(page)
-    return (path if path.name == "index.md" else folder_of(path) / "index.md").as_posix()
-
-
-def folder_of(path: Path) -> Path:
-    """The folder of a page of the site."""
-    return path.parent if path.name == "README.md" else path.with_suffix("")
+    folder = path.parent if path.stem in ("README", "index") else path.with_suffix("")
+    return (folder / "index.md").as_posix()
 
 
 def explanations() -> dict[str, str]:

@@ -236,7 +236,10 @@ def message_types() -> str:
         if isinstance(member, Class):
             about = "" if member.docstring is None else member.docstring.value
             rows = [
-                (f"`{each.name}`", f"`{each.annotation}`", is_required(each), doc_of(each))
+                (
+                    *(f"`{each.name}`", f"`{each.annotation}`"),
+                    *("yes" if each.value is None else "", doc_of(each)),
+                )
                 for each in member.members.values()
                 if isinstance(each, Attribute) and not each.name.startswith("_")
             ]
@@ -251,11 +254,6 @@ def message_types() -> str:
     )
     listed = "".join(f"## {name}\n\n{sections[name]}" for name in sorted(sections))
     return f"---\nrendered: true\n---\n\n# Types of messages\n\n{about}\n\n{listed}"
-
-
-def is_required(member: Attribute) -> str:
-    """Whether an object has to have a member, as a cell."""
-    return "yes" if member.value is None else ""
 
 
 def doc_of(member: Attribute) -> str:

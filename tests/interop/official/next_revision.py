@@ -13,13 +13,11 @@ from __future__ import annotations
 import ast
 import importlib
 import json
-import os
 import re
 import runpy
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,6 +32,7 @@ import mcp_types.methods
 from pydantic import BaseModel
 
 from generator.futures import NAMES, PLANS, change_revision, save_draft
+from history.test_published_states import archive, write_newest_draft
 
 ROOT = Path(__file__).parents[3]
 TEMPLATES = ROOT / "examples" / "python-sdk" / "templates"
@@ -51,7 +50,6 @@ TITLES = {
     "a streamed list": "A list in pages that becomes a stream",
     PUBLISHED: "The newest draft as published",
 }
-HISTORY = "history.tar.xz"
 RESPONSE = ("ResultResponse", "ResultResponseResult")
 """Ends of names of types of whole responses, and of unions in them, which the SDK does not have."""
 
@@ -123,20 +121,9 @@ def rehearsals() -> dict[str, Callable[[Path], Path]]:
         return write
 
     drafts = {name: planned(name) for name in PLANS}
-    archive = ROOT / os.environ.get("MCP_SPEC", "none") / HISTORY
-    if archive.is_file():
-        drafts[PUBLISHED] = lambda folder: _published(archive, folder)
+    if archive() is not None:
+        drafts[PUBLISHED] = write_newest_draft
     return drafts
-
-
-def _published(archive: Path, folder: Path) -> Path:
-    with tarfile.open(archive) as states:
-        newest = max(name for name in states.getnames() if name.endswith("-draft.json"))
-        file = states.extractfile(newest)
-        assert file is not None
-        path = folder / "draft.json"
-        path.write_bytes(file.read())
-    return path
 
 
 def render(schema: Path, folder: Path) -> Rendered:

@@ -96,9 +96,7 @@ def test_the_first_way_to_an_id_that_applies_is_taken(
 ) -> None:
     profile = ClientProfile("Agent", client_id=given, metadata_url=CLIENT)
     world = world_of(
-        revision,
-        client_id_metadata_document_supported=supported,
-        registration_endpoint=endpoint,
+        revision, client_id_metadata_document_supported=supported, registration_endpoint=endpoint
     )
     if given is None and supported is not True and endpoint is None:
         with pytest.raises(AuthorizationError, match="give the `client_id`"):

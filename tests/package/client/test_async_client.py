@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.live import TEXT, App, FakeServer, live, names_back, text_of
+from kit.live import TEXT, App, FakeServer, expect_refusal, live, names_back, text_of
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, facts, legacy, opening_result
 from mcpgen_runtime import (
     REVISIONS,
@@ -56,8 +56,7 @@ async def test_without_a_common_revision_the_error_names_the_pinned(
     pinned: str, spoken: str
 ) -> None:
     with pytest.raises((RevisionError, RemoteError)) as refused:
-        async with connect(App(names_back, REVISIONS.only(spoken)), revision=pinned):
-            pytest.fail("they have nothing in common")
+        await expect_refusal(connect(App(names_back, REVISIONS.only(spoken)), revision=pinned))
     if isinstance(refused.value, RevisionError):
         assert refused.value.supported == (pinned,)
         assert pinned in str(refused.value)
@@ -110,8 +109,7 @@ async def test_a_modern_server_without_common_revision_ends_it() -> None:
     error = {"code": code, "message": "unsupported", "data": data}
     server = Refusing(PER_REQUEST[-1], error=error)
     with pytest.raises(RevisionError, match="2099-01-01") as refused:
-        async with connect(server):
-            pytest.fail("they have nothing in common")
+        await expect_refusal(connect(server))
     assert refused.value.offered == ("2099-01-01",)
     assert refused.value.supported == ALL
     assert [said["method"] for said in server.opening] == ["server/discover"]
@@ -147,8 +145,7 @@ async def test_a_server_that_ends_after_the_probe_is_explained(
             await self.hang_up()
 
     with pytest.raises(ConnectionClosedError) as ended:
-        async with connect(Ending(None), revision=revision):
-            pytest.fail("it has ended")
+        await expect_refusal(connect(Ending(None), revision=revision))
     assert ("leaves out the probe" in str(ended.value)) is advised
 
 
@@ -171,8 +168,7 @@ async def test_a_message_of_opening_that_cannot_be_sent_fails_it(
             raise failure
 
     with anyio.fail_after(5), pytest.raises(raised) as error:
-        async with connect(Broken(None), revision=HANDSHAKE[-1]):
-            pytest.fail("nothing was sent")
+        await expect_refusal(connect(Broken(None), revision=HANDSHAKE[-1]))
     assert (error.value is failure) is (raised is not ConnectionClosedError)
 
 

@@ -10,10 +10,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.live import live, text_of
+from kit.live import handlers_with, live, text_of
 from kit.wire import CANCELLED, HANDSHAKE, PER_REQUEST, both_lifecycles, every, facts
 from mcpgen_runtime import (
-    ClientHandlers,
     ClientNext,
     ClientRequest,
     ConnectionClosedError,
@@ -124,14 +123,8 @@ def test_a_thread_cancels_the_call_of_another(revision: str) -> None:
 async def test_functions_get_logs_and_progress_until_they_are_removed(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Noting(ClientHandlers):
-        def __init__(self) -> None:
-            self.logged: list[str] = []
-
-        async def logging_message(self, params: Any, ctx: Any) -> None:
-            self.logged.append(params.data)
-
-    kitchen, handler = Kitchen(), Noting()
+    kitchen, handled = Kitchen(), list[str]()
+    handlers = handlers_with(logging_message=lambda params: handled.append(params.data))
     logged, later, steps = list[str](), list[Any](), list[float]()
 
     async def log(message: LogMessage) -> None:
@@ -141,7 +134,7 @@ async def test_functions_get_logs_and_progress_until_they_are_removed(
     async def failing(message: LogMessage) -> None:
         raise ValueError(message.data)
 
-    async with live(kitchen.server, revision, handlers=handler) as (client, record):
+    async with live(kitchen.server, revision, handlers=handlers) as (client, record):
         client.on_log(failing)
         client.on_log(log)
         with client.on_log(later.append), client.on_progress(lambda value, *_: steps.append(value)):
@@ -155,7 +148,7 @@ async def test_functions_get_logs_and_progress_until_they_are_removed(
         await anyio.wait_all_tasks_blocked()
         assert logged == [f"info {dish} {n}" for dish in ("tea", "pie", "ice") for n in (1, 2, 3)]
         assert [f"info {each.data}" for each in later] == logged[:6]
-        assert handler.logged == [line.removeprefix("info ") for line in logged]
+        assert handled == [line.removeprefix("info ") for line in logged]
         assert (own, steps) == ([1, 2, 3], [1, 2, 3] * 2)
         tokens = ["progressToken" in params.get("_meta", {}) for params in record.sent_as(CALL)]
         assert tokens == [True, True, False]
@@ -239,10 +232,8 @@ def shop() -> Server:
 @both_lifecycles
 async def test_requests_pass_the_middleware_in_order_and_changed(revision: str) -> None:
     passed: list[Any] = []
-    async with live(shop(), revision, capabilities={"roots": {"listChanged": True}}) as (
-        client,
-        record,
-    ):
+    own: dict[str, Any] = {"roots": {"listChanged": True}}
+    async with live(shop(), revision, capabilities=own) as (client, record):
 
         @client.middleware
         async def outer(request: ClientRequest, next: ClientNext) -> Any:

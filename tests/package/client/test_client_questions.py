@@ -10,17 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.live import TEXT, FakeServer, live, text_of
-from kit.respondent import (
-    ASK,
-    HI,
-    ROOTS,
-    SAMPLED,
-    TOOL,
-    USE,
-    connect_respondent,
-    refusal_code,
-)
+from kit.live import TEXT, FakeServer, live, server_with, text_of
+from kit.respondent import ASK, HI, ROOTS, SAMPLED, TOOL, USE, connect_respondent, refusal_code
 from kit.rules import revisions_holding
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, legacy, modern, text_in
 from mcpgen_runtime import (
@@ -33,7 +24,6 @@ from mcpgen_runtime import (
     RemoteProtocolError,
     RequestContext,
     Root,
-    Server,
     connect,
     safe_url,
 )
@@ -551,16 +541,9 @@ class Provider(ClientHandlers):
         return {"roots": self.roots}
 
 
-def asking_server() -> Server:
-    """A server whose tool lists the roots."""
-    server = Server("asking")
-
-    @server.tool()
-    async def ask(ctx: Context) -> str:
-        roots = await ctx.list_roots(key="where")
-        return " ".join(f"{root.uri} {root.name}" for root in roots)
-
-    return server
+async def ask(ctx: Context) -> str:
+    roots = await ctx.list_roots(key="where")
+    return " ".join(f"{root.uri} {root.name}" for root in roots)
 
 
 @pytest.mark.requirement(
@@ -664,7 +647,7 @@ async def test_a_revision_without_root_changes_has_no_method_for_them(revision: 
 async def test_a_server_asks_anew_after_a_change(revision: str) -> None:
     provider = Provider("file:///a")
     own: dict[str, Any] = {"handlers": provider, "capabilities": FLAG}
-    async with live(asking_server(), revision, **own) as (client, _):
+    async with live(server_with(ask), revision, **own) as (client, _):
         assert text_of(await client.call_tool("ask")) == "file:///a None"
         provider.roots = [{"uri": "file:///b"}]
         await client.roots_list_changed()
@@ -688,12 +671,12 @@ def test_a_root_knows_what_lies_within(tmp_path: Path) -> None:
 )
 @every
 async def test_a_client_that_has_roots_is_asked_in_the_way_of_its_revision(revision: str) -> None:
-    async with connect_respondent(asking_server(), revision, {LIST: ROOTS}) as client:
+    async with connect_respondent(server_with(ask), revision, {LIST: ROOTS}) as client:
         assert text_in(await client.call("ask")) == "file:///top Top"
         assert client.asked == [(LIST, None)]
         questions = [round["inputRequests"] for round in client.rounds]
         assert questions == ([{"where": {"method": LIST}}] if revision in PER_REQUEST else [])
-    async with connect_respondent(asking_server(), revision, {}, {"sampling": {}}) as client:
+    async with connect_respondent(server_with(ask), revision, {}, {"sampling": {}}) as client:
         answer = await client.call("ask")
         assert (client.asked, client.rounds) == ([], [])
     assert answer["error"]["code"] == refusal_code(revision)

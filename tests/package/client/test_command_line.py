@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import io
 import json
-import os
 import subprocess
 import sys
 import textwrap
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kit.processes import PACKAGE_ROOT
+from kit.web_process import run
 from mcpgen_runtime import REVISIONS, __version__
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
@@ -56,16 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def use(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command of the package in a folder."""
-    return subprocess.run(
-        [sys.executable, "-m", "mcpgen_runtime", *words],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)} | environment,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-        text=True,
-        timeout=60,
-    )
+    return run(folder, "-m", "mcpgen_runtime", *words, **environment)
 
 
 def use_here(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

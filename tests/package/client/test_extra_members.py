@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import json
 import pickle
 from collections.abc import Mapping
@@ -12,13 +11,13 @@ from typing import Any
 import pytest
 
 from kit.cached import cacheable_result
-from kit.rules import revisions_holding
+from kit.live import handlers_with, server_with
+from kit.rules import module_of, revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL, every
 from mcpgen_runtime import (
     REVISIONS,
     Caching,
-    ClientHandlers,
     Context,
     EncodingError,
     RequestContext,
@@ -30,7 +29,6 @@ from mcpgen_runtime import (
     to_builtins,
 )
 from mcpgen_runtime._wire import StructType, fields
-from mcpgen_runtime.revisions import FOLDERS
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio
@@ -72,11 +70,6 @@ CALLED: Mapping[str, Any] = {
 }
 
 
-def own(revision: str, module: str = "models") -> Any:
-    """A module of a revision's own."""
-    return importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}.{module}")
-
-
 def unknown_to(kind: StructType, wire: Mapping[str, Any]) -> dict[str, Any]:
     """The members of a JSON object that a Struct does not have."""
     known = {field.encode_name for field in fields(kind)}
@@ -85,7 +78,7 @@ def unknown_to(kind: StructType, wire: Mapping[str, Any]) -> dict[str, Any]:
 
 @every
 async def test_a_client_that_asks_reads_members_unknown_to_revisions(revision: str) -> None:
-    kind = own(revision).Tool
+    kind = module_of(revision).Tool
     bad = {"name": "bad", "inputSchema": {"properties": {}}}
     page = {"tools": [bad, SHELL, bad, CLICK, PLAIN], "total": 3}
     async with connect_scripted(revision, page, page, CALLED, extra=True) as (client, _):
@@ -101,7 +94,7 @@ async def test_a_client_that_asks_reads_members_unknown_to_revisions(revision: s
     assert not isinstance(plain, models.Prompt)
     assert called.extra == {"elapsedMs": 12}
     assert called.content[0].extra == {"style": "bold"}
-    if hasattr(own(revision), "ToolAnnotations"):
+    if hasattr(module_of(revision), "ToolAnnotations"):
         assert shell.annotations is None
         conditions = {"category": "input", "conditions": ["computerVision", None, 1.0]}
         assert click.annotations.extra == conditions
@@ -114,7 +107,7 @@ async def test_without_the_option_extra_is_empty_and_objects_are_plain(revision:
         tools = await client.list_tools()
         called = await client.call_tool("Bash", {})
     assert [tool.extra for tool in tools] == [{}, {}, {}]
-    assert {type(tool) for tool in tools} == {own(revision).Tool}
+    assert {type(tool) for tool in tools} == {module_of(revision).Tool}
     assert called.extra == called.content[0].extra == {}
     with pytest.raises(TypeError):
         tools[0].extra["new"] = 1
@@ -126,10 +119,8 @@ async def test_a_result_from_the_cache_has_them_as_the_first_one_had(
     revision: str, ttl: int
 ) -> None:
     page = cacheable_result("tools/list", ttl, tools=TOOLS, total=3)
-    async with connect_scripted(revision, page, page, extra=True, cache=Caching()) as (
-        client,
-        server,
-    ):
+    how: dict[str, Any] = {"extra": True, "cache": Caching()}
+    async with connect_scripted(revision, page, page, **how) as (client, server):
         pages = [await client.list_tools_page() for _ in range(2)]
     assert len(server.asked()) == (1 if ttl > 0 else 2)
     assert pages[0] == pages[1]
@@ -140,9 +131,9 @@ async def test_a_result_from_the_cache_has_them_as_the_first_one_had(
 def proxy(upstream: Any, revision: str) -> Server:
     """A server that hands on what a client gets, in one revision."""
 
-    class Handlers(own(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
+    class Handlers(module_of(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
         async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
-            return own(revision).ListToolsResult(tools=await upstream.list_tools())
+            return module_of(revision).ListToolsResult(tools=await upstream.list_tools())
 
         async def call_tool(self, params: Any, ctx: RequestContext) -> Any:
             return await upstream.call_tool(params.name, params.arguments)
@@ -160,10 +151,10 @@ async def test_a_proxy_passes_them_on_into_any_other_revision(upstream: str, rev
         tools = await pair.client.list_tools()
         listed = pair.received[-1]["result"]["tools"]
     assert [tool.extra.get("searchHint") for tool in tools] == ["run shell commands", None, None]
-    kind = own(revision).Tool
+    kind = module_of(revision).Tool
     for wire, original in zip(listed, TOOLS, strict=True):
         lost = original.keys() - wire.keys()  # what the upstream revision knows and this one not
-        assert not lost & unknown_to(own(upstream).Tool, original).keys()
+        assert not lost & unknown_to(module_of(upstream).Tool, original).keys()
         assert lost.isdisjoint(field.encode_name for field in fields(kind))
         assert {name: original[name] for name in wire if name != "annotations"} == {
             name: value for name, value in wire.items() if name != "annotations"
@@ -173,7 +164,7 @@ async def test_a_proxy_passes_them_on_into_any_other_revision(upstream: str, rev
 @every
 def test_members_that_the_schema_has_win(revision: str) -> None:
     wire = {**PLAIN, "category": "old", "rank": 1}
-    click = decoder(own(revision).Tool, extra=True)(json.dumps(wire).encode())
+    click = decoder(module_of(revision).Tool, extra=True)(json.dumps(wire).encode())
     again = replace(click, extra={"name": "other", "category": "new"})
     assert again.extra == {"category": "new"}
     assert json.loads(encode(again)) == {**PLAIN, "category": "new"}
@@ -184,7 +175,7 @@ def test_members_that_the_schema_has_win(revision: str) -> None:
 
 @every
 def test_an_object_with_another_member_changed_keeps_them(revision: str) -> None:
-    shell = decoder(own(revision).Tool, extra=True)(json.dumps(SHELL).encode())
+    shell = decoder(module_of(revision).Tool, extra=True)(json.dumps(SHELL).encode())
     renamed = replace(shell, name="one.Bash")
     assert json.loads(encode(renamed)) == {**SHELL, "name": "one.Bash"}
     for made in (copy.copy(shell), copy.deepcopy(shell), pickle.loads(pickle.dumps(shell))):
@@ -195,15 +186,19 @@ def test_an_object_with_another_member_changed_keeps_them(revision: str) -> None
     assert "extra" not in repr(replace(shell, extra={}))
 
 
-@pytest.mark.parametrize("revision", [name for name in ALL if hasattr(own(name), "Annotations")])
+@pytest.mark.parametrize(
+    "revision", [name for name in ALL if hasattr(module_of(name), "Annotations")]
+)
 def test_rules_of_a_type_hold_for_an_object_with_extra_members(revision: str) -> None:
-    made = decoder(own(revision).Annotations, extra=True)(b'{"priority": 0.5, "colour": "red"}')
+    made = decoder(module_of(revision).Annotations, extra=True)(
+        b'{"priority": 0.5, "colour": "red"}'
+    )
     with pytest.raises(ValueError, match="expected 0 to 1"):
         replace(made, priority=2)
 
 
 def test_a_member_that_json_cannot_express_is_refused() -> None:
-    tool = decoder(own(ALL[-1]).Tool, extra=True)(json.dumps(CLICK).encode())
+    tool = decoder(module_of(ALL[-1]).Tool, extra=True)(json.dumps(CLICK).encode())
     for wrong in (float("nan"), object()):
         with pytest.raises(EncodingError):
             encode(replace(tool, extra={"category": wrong}))
@@ -218,27 +213,22 @@ def test_a_member_that_json_cannot_express_is_refused() -> None:
 async def test_the_answer_of_a_client_s_handler_is_sent_with_them(revision: str) -> None:
     content = {"type": "text", "text": "hi", "style": "bold"}
     given = {"role": "assistant", "model": "m", "content": content, "usage": {"tokens": 3}}
-
-    class Sampler(ClientHandlers):
-        async def create_message(self, params: Any, ctx: Any) -> Any:
-            kind = own(revision).CreateMessageResult
-            return decoder(kind, extra=True)(json.dumps(given).encode())
+    decode = decoder(module_of(revision).CreateMessageResult, extra=True)
+    model = handlers_with(create_message=decode(json.dumps(given).encode()))
 
     async def ask(ctx: Context) -> str:
         return (await ctx.sample("?", max_tokens=9)).text
 
-    server = Server("asks")
-    server.add_tool(ask, name="ask")
-    async with connected(server, revision=revision, handlers=Sampler()) as pair:
+    async with connected(server_with(ask), revision=revision, handlers=model) as pair:
         await pair.client.call_tool("ask")
         assert given in [message.get("result") for message in pair.sent]
 
 
 @pytest.mark.parametrize(
-    "revision", [name for name in ALL if hasattr(own(name), "PromptReference")]
+    "revision", [name for name in ALL if hasattr(module_of(name), "PromptReference")]
 )
 async def test_params_that_a_client_passes_on_are_sent_with_them(revision: str) -> None:
-    decode = decoder(own(revision).PromptReference, extra=True)
+    decode = decoder(module_of(revision).PromptReference, extra=True)
     reference = decode(b'{"type": "ref/prompt", "name": "a", "origin": "b"}')
     completed: dict[str, Any] = {"completion": {"values": []}}
     async with connect_scripted(revision, completed) as (client, server):

@@ -11,8 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.live import TEXT, FakeServer, text_of
-from kit.scripted import ScriptedServer
+from kit.live import TEXT, FakeServer, handlers_with, text_of
 from kit.stdio_process import PATHS, SERVER
 from kit.wire import CHANGED, HANDSHAKE, PER_REQUEST, both_lifecycles, every
 from mcpgen_runtime import (
@@ -397,22 +396,19 @@ HINTS: Mapping[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
 REFUSAL = {"code": -32000, "message": "not today"}
 
 
-class Answering(ScriptedServer):
+class Answering(FakeServer):
     """A server that answers requests by their method, and nothing else."""
 
     def __init__(self, revision: str, **answers: Mapping[str, Any]) -> None:
-        super().__init__(revision, ())
+        super().__init__(revision)
         self.by_method = answers
 
-    async def send(self, message: Any) -> None:
-        known = len(self.heard)
-        await super().send(message)
-        for request in self.heard[known:]:
-            answer = self.by_method.get(request["method"].rpartition("/")[2])
-            if answer is not None and "code" in answer:
-                await self.say({"jsonrpc": "2.0", "id": request["id"], "error": answer})
-            elif answer is not None:
-                await self.answer(request, {**answer, **HINTS})
+    async def respond(self, message: dict[str, Any]) -> None:
+        answer = self.by_method.get(message["method"].rpartition("/")[2])
+        if answer is not None and "code" in answer:
+            await self.say({"jsonrpc": "2.0", "id": message["id"], "error": answer})
+        elif answer is not None:
+            await self.answer(message, {**answer, **HINTS})
 
 
 def resources(*uris: str, templates: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -434,16 +430,10 @@ def group(**servers: FakeServer) -> Any:
 @pytest.mark.parametrize("revision", HANDSHAKE)
 @pytest.mark.parametrize("declared", [True, False])
 async def test_changed_roots_are_told_to_each_server(revision: str, declared: bool) -> None:
-    class Roots(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            return {"roots": []}
-
     servers = {"a": FakeServer(revision), "b": FakeServer(revision)}
-    own = {"roots": {"listChanged": True}} if declared else {}
-    opening = connect(
-        {"mcpServers": servers}, revision=revision, handlers=Roots(), capabilities=own
-    )
-    async with opening as client:
+    own: dict[str, Any] = {"handlers": handlers_with(list_roots={"roots": []})}
+    own["capabilities"] = {"roots": {"listChanged": True}} if declared else {}
+    async with connect({"mcpServers": servers}, revision=revision, **own) as client:
         await client.roots_list_changed()
         told = [[said["method"] for said in server.heard] for server in servers.values()]
     assert told == [["notifications/roots/list_changed"] if declared else []] * 2

@@ -28,7 +28,7 @@ def prepare_session(handlers: Any, revision: str | None = None) -> Any:
     return connect(Server("s"), revision=revision, handlers=handlers)
 
 
-def handlers_with(name: str, function: Any, base: type = ClientHandlers) -> Any:
+def guest_with(name: str, function: Any, base: type = ClientHandlers) -> Any:
     """An object of a class `Guest` with one attribute."""
     return type("Guest", (base,), {name: function})()
 
@@ -58,13 +58,13 @@ def test_a_misnamed_handler_is_an_error_that_names_the_right_one(
     name: str, right: str, base: type
 ) -> None:
     with pytest.raises(TypeError, match=rf"^handlers: Guest\.{name} is no handler: write {right}"):
-        prepare_session(handlers_with(name, usual, base))
+        prepare_session(guest_with(name, usual, base))
 
 
 @pytest.mark.parametrize("name", ["cancel", "list", "create", "answer"])
 def test_a_helper_whose_name_is_a_part_of_a_capability_is_none(name: str) -> None:
     handlers: type = import_module("mcpgen_runtime.r2025_11_25.client").ClientHandlers
-    opening = prepare_session(handlers_with(name, usual, handlers), "2025-11-25")
+    opening = prepare_session(guest_with(name, usual, handlers), "2025-11-25")
     assert opening is not None
 
 
@@ -78,7 +78,7 @@ def test_a_helper_whose_name_is_a_part_of_a_capability_is_none(name: str) -> Non
     ids=["no context", "a third one", "by name"],
 )
 def test_other_parameters_are_an_error(function: Any) -> None:
-    wrong = handlers_with("elicit", function)
+    wrong = guest_with("elicit", function)
     group = {"mcpServers": {"a": Server("a"), "b": Server("b")}}
     text = r"^handlers: Guest\.elicit: expected a method with the parameters \(params, ctx\), got"
     for target in (Server("s"), group):
@@ -86,7 +86,7 @@ def test_other_parameters_are_an_error(function: Any) -> None:
             with pytest.raises(TypeError, match=text):
                 opening(target, handlers=wrong)
     with pytest.raises(TypeError, match=r"write elicit\(params, ctx\)"):
-        prepare_session(handlers_with("elicitation", lambda self, message: ANSWER))
+        prepare_session(guest_with("elicitation", lambda self, message: ANSWER))
     for handlers in ({"elicit": usual}, "elicit", usual, 1):
         with pytest.raises(TypeError, match="handlers: expected an object of a class that is"):
             prepare_session(handlers)

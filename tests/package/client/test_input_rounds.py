@@ -14,11 +14,7 @@ from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
 from kit.scripted import connect_scripted
 from kit.wire import facts, legacy, meta_of
-from mcpgen_runtime import (
-    ClientHandlers,
-    RemoteProtocolError,
-    connect,
-)
+from mcpgen_runtime import ClientHandlers, RemoteProtocolError, connect
 
 modern = pytest.mark.parametrize("revision", revisions_holding("mrtr.result-type-known-set"))
 each = pytest.mark.parametrize(

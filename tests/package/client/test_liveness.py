@@ -8,16 +8,11 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.live import FakeServer
+from kit.live import FakeServer, expect_refusal
 from kit.scripted import connect_scripted
 from kit.simulation import on_virtual_clock
 from kit.wire import ALL, CANCELLED, LISTEN, PER_REQUEST, every, legacy, modern
-from mcpgen_runtime import (
-    ConnectionClosedError,
-    ListeningAgain,
-    RequestTimeoutError,
-    connect,
-)
+from mcpgen_runtime import ConnectionClosedError, ListeningAgain, RequestTimeoutError, connect
 from package.client.test_client_listen import AT_ONCE, CUT, NOBODY, Losing, listening
 
 pytestmark = on_virtual_clock
@@ -236,8 +231,7 @@ async def test_a_subscription_that_nobody_accepts_is_given_up(revision: str) -> 
     async with connect(server, revision=revision) as client:
         start = anyio.current_time()
         with pytest.raises(RequestTimeoutError, match=rf"{name}.* 5"):
-            async with client.listen(uris=["memo://one"], timeout=5.0):
-                pytest.fail("nobody accepted it")
+            await expect_refusal(client.listen(uris=["memo://one"], timeout=5.0))
         taken = anyio.current_time() - start
     assert taken == (5.0 if revision in PER_REQUEST else 6.0)  # one second for the parting
     assert methods(server)[:2] == [name, CANCELLED]

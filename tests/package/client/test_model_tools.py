@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
+from kit.live import server_with
 from kit.scripted import connect_scripted
 from kit.wire import PER_REQUEST, every
 from mcpgen_runtime import (
@@ -399,18 +400,14 @@ async def test_deferred_tools_come_with_the_search_of_the_api(revision: str) -> 
             with pytest.raises(ValueError, match="expected one of openai, anthropic, got"):
                 await client.tools_for(api, defer=True)
     assert openai[0] == {"type": "tool_search"}
-    assert anthropic[0] == {
-        "type": "tool_search_tool_bm25_20251119",
-        "name": "tool_search_tool_bm25",
-    }
+    kind, name = "tool_search_tool_bm25_20251119", "tool_search_tool_bm25"
+    assert anthropic[0] == {"type": kind, "name": name}
     for tools in (openai, anthropic):
         assert [each["name"] for each in tools[1:]] == ["forecast", "grow", "label", "nothing"]
         assert all(each["defer_loading"] is True for each in tools[1:])
-    async with connect_scripted(revision, {"tools": [], "ttlMs": 0, "cacheScope": "private"}) as (
-        none,
-        _,
-    ):
-        assert await none.tools_for("openai", defer=True) == []
+    no_tools = {"tools": [], "ttlMs": 0, "cacheScope": "private"}
+    async with connect_scripted(revision, no_tools) as (client, _):
+        assert await client.tools_for("openai", defer=True) == []
 
 
 @newest
@@ -425,14 +422,11 @@ async def test_deferred_tools_come_with_the_search_of_the_api(revision: str) -> 
 async def test_the_arguments_of_a_call_are_an_object_or_none(
     revision: str, arguments: str | None, output: str
 ) -> None:
-    server = Server("s")
-
-    @server.tool()
     def pressure() -> ToolResult:
         return ToolResult(content=["counted"], structured={"hPa": 1013})
 
     call = {"type": "function_call", "call_id": "c1", "name": "pressure", "arguments": arguments}
-    async with connect(server, revision=revision) as client:
+    async with connect(server_with(pressure), revision=revision) as client:
         assert (await client.call_from(call))["output"].startswith(output)
         plain = {**call, "arguments": "{}"}
         assert (await client.call_from(plain))["output"].endswith('{"hPa":1013}')

@@ -240,10 +240,8 @@ async def test_settled_arguments_are_sent_where_the_revision_has_them(revision: 
 @pytest.mark.requirement("completion.client-partial-results")
 @every
 async def test_a_result_may_say_less_than_it_could(revision: str) -> None:
-    async with connect_scripted(revision, done(), done(values=[]), done(total=7, hasMore=True)) as (
-        client,
-        _,
-    ):
+    answers = (done(), done(values=[]), done(total=7, hasMore=True))
+    async with connect_scripted(revision, *answers) as (client, _):
         first, empty, full = [
             (await client.complete(ARGUMENT, PROMPT)).completion for _ in range(3)
         ]
@@ -311,10 +309,8 @@ async def test_a_cursor_is_sent_back_as_it_came(revision: str) -> None:
 @pytest.mark.requirement("pagination.cursor-no-format", "pagination.cursor-no-parse")
 @every
 async def test_page_by_page_a_cursor_is_the_callers(revision: str) -> None:
-    async with connect_scripted(revision, tools("a", nextCursor=""), tools("b")) as (
-        client,
-        server,
-    ):
+    pages = (tools("a", nextCursor=""), tools("b"))
+    async with connect_scripted(revision, *pages) as (client, server):
         first = await client.list_tools_page()
         second = await client.list_tools_page(first.next_cursor)
         with pytest.raises(InvalidParamsError, match="cursor"):

@@ -9,11 +9,11 @@ import anyio
 import pytest
 
 from kit.cached import Clock, cacheable_result, names, tools
-from kit.live import FakeServer
+from kit.live import FakeServer, handlers_with
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import CHANGED, UPDATED
-from mcpgen_runtime import Caching, ClientHandlers, ConnectionClosedError, RemoteError, connect
+from mcpgen_runtime import Caching, ConnectionClosedError, RemoteError, connect
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -175,15 +175,12 @@ async def test_a_result_answers_the_same_request_and_no_other(revision: str, clo
 @pytest.mark.requirement("caching.input-required-no-hints", "caching.no-cache-of-retries")
 @caching
 async def test_results_that_required_input_are_not_cached(revision: str) -> None:
-    class Rooted(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            return {"roots": []}
-
     wants = {"resultType": "input_required", "requestState": "s", "ttlMs": 60_000}
     asks = {**wants, "inputRequests": {"r": {"method": "roots/list"}}}
     read = cacheable_result("resources/read")
     answers = (wants, read, asks, read, read)
-    async with connect_scripted(revision, *answers, handlers=Rooted()) as (client, server):
+    roots = handlers_with(list_roots={"roots": []})
+    async with connect_scripted(revision, *answers, handlers=roots) as (client, server):
         for _ in range(4):
             await client.read_resource("memo://one")
     assert len(server.heard) == len(answers)

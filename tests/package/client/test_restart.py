@@ -12,6 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.live import open_and_close
 from kit.stdio_process import PATHS
 from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles
 from mcpgen_runtime import (
@@ -127,11 +128,9 @@ async def test_a_handler_is_cancelled_when_the_asking_process_ends(starts: Path)
 
 async def test_only_processes_are_restarted() -> None:
     with pytest.raises(TypeError, match="for a command"):
-        async with connect(Server("here"), restart=True):
-            pass
+        await open_and_close(connect(Server("here"), restart=True))
     with pytest.raises(TypeError, match="for a command"):
-        async with connect("http://127.0.0.1:1/mcp", restart=True):
-            pass
+        await open_and_close(connect("http://127.0.0.1:1/mcp", restart=True))
     for make in (lambda: Restart(limit=0), lambda: Restart(seconds=0)):
         with pytest.raises(ValueError, match="positive limit"):
             make()

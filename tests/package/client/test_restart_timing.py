@@ -11,11 +11,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.live import FakeServer
+from kit.http_script import log_message
+from kit.live import FakeServer, handlers_with
 from kit.simulation import on_virtual_clock
 from kit.wire import HANDSHAKE, PER_REQUEST, encode_message, every
 from mcpgen_runtime import (
-    ClientHandlers,
     ConnectionClosedError,
     RequestTimeoutError,
     ResponseLostError,
@@ -209,17 +209,11 @@ async def test_restarts_are_counted_for_some_seconds(
     assert times == [0, 0, 10][: 2 + restarted]
 
 
-def log(data: str) -> dict[str, Any]:
-    """A log message of a server."""
-    params = {"level": "error", "data": data}
-    return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
-
-
 async def test_messages_sent_during_negotiation_are_received_after_it(starting: Any) -> None:
     processes = [
         Process(),
-        Process(answers=False, early=[log("dropped")]),
-        Process(early=[log("first"), log("second")]),
+        Process(answers=False, early=[log_message("dropped")]),
+        Process(early=[log_message("first"), log_message("second")]),
     ]
     timeouts, logged = Timeouts(opening=1.25), list[str]()
     async with starting(*processes, restart=AT_ONCE, timeouts=timeouts) as (client, times):
@@ -254,7 +248,7 @@ async def test_a_process_that_opens_no_session_is_closed(
 async def test_messages_of_a_process_before_its_session_are_bounded(starting: Any) -> None:
     class Talkative(Process):
         async def receive(self) -> bytes:
-            return encode_message(log("x" * (BUFFERED_BYTES // 4)))
+            return encode_message(log_message("x" * (BUFFERED_BYTES // 4)))
 
     processes = [Process(), Talkative()]
     async with starting(*processes, restart=Restart(limit=1, pauses=())) as (client, _):
@@ -274,12 +268,9 @@ async def test_a_client_closed_during_a_restart_ends_the_new_process(starting: A
 
 
 async def test_only_requests_wait_for_the_next_process(starting: Any) -> None:
-    class Roots(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            return {"roots": []}
-
+    roots = handlers_with(list_roots={"roots": []})
     processes = [Process(), Process(5.0)]
-    own = {"handlers": Roots(), "capabilities": {"roots": {"listChanged": True}}}
+    own = {"handlers": roots, "capabilities": {"roots": {"listChanged": True}}}
     async with starting(*processes, restart=AT_ONCE, **own) as (client, _):
         await client.roots_list_changed()
         assert (await processes[0].next())["method"] == "notifications/roots/list_changed"

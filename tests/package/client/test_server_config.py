@@ -13,7 +13,7 @@ import anyio
 import pytest
 from jsonschema import Draft7Validator
 
-from kit.live import text_of
+from kit.live import expect_refusal, text_of
 from kit.stdio_process import PATHS, SERVER
 from mcpgen_runtime import (
     ConfigInput,
@@ -226,8 +226,7 @@ async def test_a_file_without_servers_is_refused(tmp_path: Path, text: str, reas
     path = tmp_path / "mcp.json"
     path.write_text(text)
     with pytest.raises(ValueError, match=reason):
-        async with connect(path):
-            raise AssertionError
+        await expect_refusal(connect(path))
 
 
 TRICKY = [r"http://a//b \" // no", "/* no */", ",]", ",}", "\\", "\u00e9/*"]
@@ -484,8 +483,7 @@ async def test_no_error_of_a_configuration_shows_a_secret(
     for target in targets:
         caplog.set_level(logging.DEBUG, "mcpgen_runtime")
         with pytest.raises(Exception, match=r".") as failed:
-            async with connect(target):
-                pytest.fail("there is no server")
+            await expect_refusal(connect(target))
         for text in (str(failed.value), str(failed.value.__cause__), caplog.text):
             assert SECRET not in text
             assert TOKEN not in text
@@ -567,8 +565,6 @@ async def test_a_server_that_fails_is_reported_and_fatal_only_if_none_is_left(
         with pytest.raises(ConnectionClosedError, match=r"server 'broken' is not open: .*no datab"):
             await client.call_tool("broken_tool")
     with pytest.raises(TransportError, match=r"(?s)none of the servers .* a: .*no database.*; b: "):
-        async with connect({"mcpServers": {"a": broken, "b": broken}}):
-            raise AssertionError
+        await expect_refusal(connect({"mcpServers": {"a": broken, "b": broken}}))
     with pytest.raises(ServerStartError, match="no database"):
-        async with connect({"mcpServers": {"a": broken}}):
-            raise AssertionError
+        await expect_refusal(connect({"mcpServers": {"a": broken}}))

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kit.live import FakeServer
+from kit.live import FakeServer, expect_refusal, open_and_close
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     REVISIONS,
@@ -119,8 +119,7 @@ async def test_a_server_that_is_slow_to_start_is_waited_for(starts: Starts) -> N
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes do not tell there what was read")
 async def test_a_server_that_ends_by_itself_is_started_once(starts: Starts) -> None:
     with anyio.fail_after(10), pytest.raises(ServerStartError) as failed:
-        async with connect(command("ends-unasked"), env=starts.env):
-            pytest.fail("it never started")
+        await expect_refusal(connect(command("ends-unasked"), env=starts.env))
     assert failed.value.stderr_tail == ("no API key",)
     assert PINNED not in str(failed.value)
     assert len(starts.pids) == 1
@@ -128,8 +127,7 @@ async def test_a_server_that_ends_by_itself_is_started_once(starts: Starts) -> N
 
 async def test_the_error_of_a_second_process_mentions_the_first(starts: Starts) -> None:
     with anyio.fail_after(10), pytest.raises(ServerStartError) as failed:
-        async with connect(command("exits-always"), env=starts.env):
-            pytest.fail("it never started")
+        await expect_refusal(connect(command("exits-always"), env=starts.env))
     error, text = failed.value, str(failed.value)
     assert (error.exit_code, error.stderr_tail) == (4, ("no handshake either",))
     assert text.index("no handshake either") < text.index("no such method: server/discover")
@@ -143,8 +141,7 @@ async def test_the_log_names_the_setting_that_spares_a_second_start(
     starts: Starts, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        async with connect([*command("exits"), "--token=hunter2"], env=starts.env):
-            pass
+        await open_and_close(connect([*command("exits"), "--token=hunter2"], env=starts.env))
     (line,) = [record.getMessage() for record in caplog.records]
     assert "started anew" in line
     assert PINNED in line
@@ -160,8 +157,7 @@ async def test_endless_silence_names_the_setting_and_shows_stderr(starts: Starts
     )
     timeouts = Timeouts(opening=3, probe=0.1)
     with anyio.fail_after(20), pytest.raises(RequestTimeoutError) as failed:
-        async with connect([sys.executable, "-c", talks], timeouts=timeouts):
-            pytest.fail("it is no server")
+        await expect_refusal(connect([sys.executable, "-c", talks], timeouts=timeouts))
     assert failed.value.seconds > 3  # what it writes begins the time anew
     text = str(failed.value)
     assert text.startswith("opening the session with ")

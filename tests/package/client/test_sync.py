@@ -18,7 +18,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from kit.live import text_of
+from kit.live import handlers_with, server_with, text_of
 from kit.rules import module_of
 from kit.stdio_process import PATHS, SERVER
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every
@@ -163,15 +163,10 @@ class Plain(SyncClientHandlers):
         return HOME
 
 
-class Coroutines(ClientHandlers):
-    """Handlers that are coroutine functions."""
-
-    async def list_roots(self, params: Any, ctx: Any) -> Any:
-        return HOME
-
-
 @every
-@pytest.mark.parametrize("make", [Plain, Coroutines])
+@pytest.mark.parametrize(
+    "make", [Plain, lambda: handlers_with(list_roots=HOME)], ids=["plain", "coroutine"]
+)
 def test_handlers_may_be_plain_functions_or_coroutine_functions(
     revision: str, make: Callable[[], Any]
 ) -> None:
@@ -310,9 +305,7 @@ def test_a_handler_that_hangs_does_not_keep_the_client_open() -> None:
 @both
 def test_ctrl_c_takes_the_call_back_and_ends_nothing_else(backend: Any) -> None:
     main, ended = threading.get_ident(), threading.Event()
-    server = Server("ending")
 
-    @server.tool()
     async def hang(ctx: Context) -> str:
         try:
             await ctx.progress(1)
@@ -320,6 +313,8 @@ def test_ctrl_c_takes_the_call_back_and_ends_nothing_else(backend: Any) -> None:
         finally:
             ended.set()
         return "never"
+
+    server = server_with(hang)
 
     def interrupt(*progress: Any) -> None:
         signal.pthread_kill(main, signal.SIGINT)

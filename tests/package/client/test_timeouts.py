@@ -9,7 +9,7 @@ import pytest
 import trio.testing
 
 from kit.ends import asking_ends, end_of
-from kit.live import TEXT, FakeServer, text_of
+from kit.live import TEXT, FakeServer, expect_refusal, text_of
 from kit.simulation import ASYNCIO
 from kit.wire import HANDSHAKE, PER_REQUEST, encode_message, every, sent_request
 from mcpgen_runtime import RequestTimeoutError, RevisionError, Timeouts, connect
@@ -161,8 +161,7 @@ async def test_an_answer_in_time_leaves_nothing_behind(revision: str) -> None:
 async def test_an_unanswered_opening_closes_the_transport_in_time(revision: str) -> None:
     silent = FakeServer(None)
     with anyio.fail_after(LATER), pytest.raises((RequestTimeoutError, RevisionError)):
-        async with connect(silent, revision=revision, timeouts=Timeouts(SOON, SOON / 2)):
-            pytest.fail("nobody answered")
+        await expect_refusal(connect(silent, revision=revision, timeouts=Timeouts(SOON, SOON / 2)))
     assert silent.closed
     assert silent.heard == []
 

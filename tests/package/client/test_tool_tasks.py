@@ -10,8 +10,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.live import live
-from kit.requestor import ACCEPTED, RELATED, REVISION, Work
+from kit.live import handlers_with, live
+from kit.requestor import ACCEPTED, RELATED, REVISION, Work, requirement
+from kit.respondent import accept_result
 from kit.samples import task
 from kit.scripted import ScriptedServer
 from kit.simulation import simulate
@@ -52,18 +53,8 @@ async def connect_scripted(
         yield client, server
 
 
-def methods(server: ScriptedServer) -> list[str]:
-    """The requests that a server got, without its tools."""
-    return [each["method"] for each in server.heard if each["method"] != "tools/list"]
-
-
-@pytest.mark.requirement(
-    "tasks.tool-optional",
-    "tasks.create-request",
-    "tasks.no-related-task-in-requests",
-    "tasks.tool-required-client",
-    revisions=(REVISION,),
-)
+@requirement("tasks.tool-optional", "tasks.create-request", "tasks.no-related-task-in-requests")
+@requirement("tasks.tool-required-client")
 async def test_a_call_is_a_task_where_one_is_wanted_or_required() -> None:
     work = Work()
     work.go.set()
@@ -84,48 +75,29 @@ async def test_a_call_is_a_task_where_one_is_wanted_or_required() -> None:
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"tasks": {}}, {"tasks": {"list": {}}}])
-@pytest.mark.requirement(
-    "tasks.augment-only-if-declared",
-    "tasks.no-capability-no-tasks",
-    "tasks.requests-exhaustive",
-    "tasks.tool-no-server-capability",
-    revisions=(REVISION,),
-)
+@requirement("tasks.augment-only-if-declared", "tasks.no-capability-no-tasks")
+@requirement("tasks.requests-exhaustive", "tasks.tool-no-server-capability")
 async def test_without_the_capability_no_call_is_a_task(capabilities: Any) -> None:
-    async with connect_scripted(RESULT, capabilities={"tools": {}, **capabilities}) as (
-        client,
-        server,
-    ):
+    declared = {"tools": {}, **capabilities}
+    async with connect_scripted(RESULT, capabilities=declared) as (client, server):
         with pytest.raises(MissingCapabilityError, match=r"tasks\.requests\.tools\.call"):
             await client.call_tool("t", task=True)
         assert server.heard == []
 
 
-@pytest.mark.requirement(
-    "tasks.input-required-call-result",
-    "tasks.any-stream",
-    "tasks.poll-beside-result",
-    revisions=(REVISION,),
-)
+@requirement("tasks.input-required-call-result", "tasks.any-stream", "tasks.poll-beside-result")
 async def test_a_task_that_requires_input_gets_it_from_the_handlers() -> None:
-    class Person(ClientHandlers):
-        asked = 0
-
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            self.asked += 1
-            return {"action": "accept", "content": {"name": f"name {self.asked}"}}
-
-    handlers = Person()
+    names = iter(("name 1", "name 2"))
+    handlers = handlers_with(elicit=lambda params: accept_result(name=next(names)))
     async with live(Work().server, REVISION, handlers=handlers) as (client, record):
         handle = await client.call_tool("asks", task=True)
         assert (await handle.result()).data == "name 1 and name 2"
-        assert handlers.asked == 2
         questions = record.received_as("elicitation/create")
         assert [each["_meta"][RELATED] for each in questions] == [{"taskId": handle.task_id}] * 2
         assert len(record.sent_as("tasks/result")) == 1
 
 
-@pytest.mark.requirement("tasks.poll-beside-result", revisions=(REVISION,))
+@requirement("tasks.poll-beside-result")
 async def test_a_client_that_stops_waiting_for_a_result_polls_on() -> None:
     class Slow(ClientHandlers):
         async def elicit(self, params: Any, ctx: Any) -> Any:
@@ -143,9 +115,7 @@ async def test_a_client_that_stops_waiting_for_a_result_polls_on() -> None:
         assert (await client.task(handle.task_id).result()).data == "Ada and Ada"
 
 
-@pytest.mark.requirement(
-    "tasks.progress-token-lifetime", "tasks.result-exact", revisions=(REVISION,)
-)
+@requirement("tasks.progress-token-lifetime", "tasks.result-exact")
 async def test_progress_comes_after_the_call_is_answered() -> None:
     work, reports = Work(), list[Any]()
     async with live(work.server, REVISION) as (client, _):
@@ -177,12 +147,7 @@ async def test_the_iteration_gives_status_and_progress() -> None:
         assert (await handle.wait(), reports) == ("completed", [])
 
 
-@pytest.mark.requirement(
-    "tasks.cancel-not-by-notification",
-    "tasks.cancel-gated",
-    "tasks.cancel-no-retention",
-    revisions=(REVISION,),
-)
+@requirement("tasks.cancel-not-by-notification", "tasks.cancel-gated", "tasks.cancel-no-retention")
 async def test_a_handle_cancels_its_task_by_a_request() -> None:
     work = Work()
     async with live(work.server, REVISION) as (client, record):
@@ -199,11 +164,8 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
         handle = await client.call_tool("t", task=True)
         await handle.cancel()  # the answer has the state, if no notification has
         assert handle.status == "cancelled"
-    capabilities: dict[str, Any] = {"tools": {}, "tasks": AUGMENTED}
-    async with connect_scripted({"task": task("working")}, capabilities=capabilities) as (
-        client,
-        _,
-    ):
+    declared: dict[str, Any] = {"tools": {}, "tasks": AUGMENTED}
+    async with connect_scripted({"task": task("working")}, capabilities=declared) as (client, _):
         handle = await client.call_tool("t", task=True)
         with pytest.raises(MissingCapabilityError, match=r"tasks\.cancel"):
             await handle.cancel()
@@ -211,7 +173,7 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
             await handle.answer({})
 
 
-@pytest.mark.requirement("tasks.cancel-not-by-notification", revisions=(REVISION,))
+@requirement("tasks.cancel-not-by-notification")
 async def test_giving_up_a_call_that_needs_a_task_cancels_the_task() -> None:
     work = Work()
 
@@ -231,7 +193,7 @@ async def test_giving_up_a_call_that_needs_a_task_cancels_the_task() -> None:
         assert len(record.sent_as("tasks/cancel")) == 1
 
 
-@pytest.mark.requirement("tasks.ttl-expiry-delete", revisions=(REVISION,))
+@requirement("tasks.ttl-expiry-delete")
 async def test_a_task_is_picked_up_again_by_its_id() -> None:
     work = Work()
     async with connect(work.server, revision=REVISION) as client:
@@ -244,7 +206,7 @@ async def test_a_task_is_picked_up_again_by_its_id() -> None:
             await client.task("unknown").result()
 
 
-@pytest.mark.requirement("tasks.list-cursor-opaque", revisions=(REVISION,))
+@requirement("tasks.list-cursor-opaque")
 async def test_the_cursor_of_a_list_of_tasks_is_sent_back_as_it_is() -> None:
     cursor = "\u00e9 = ?"
     first = {"tasks": [task("working")], "nextCursor": cursor}
@@ -351,7 +313,7 @@ async def test_a_blocking_client_has_the_same_handle(anyio_backend: str) -> None
     assert results == ["completed", "Ada and Ada", "completed", "Ada and Ada"]
 
 
-@pytest.mark.requirement("tasks.tool-forbidden-client", revisions=(REVISION,))
+@requirement("tasks.tool-forbidden-client")
 async def test_tasks_are_refused_locally_by_a_tool_or_a_revision_without_them() -> None:
     async with live(Work().server, REVISION) as (client, record):
         with pytest.raises(MethodNotFoundError, match="'plain' must not be called as a task"):
@@ -364,14 +326,8 @@ async def test_tasks_are_refused_locally_by_a_tool_or_a_revision_without_them() 
         assert record.sent_as("tools/call") == []
 
 
-@pytest.mark.requirement(
-    "tasks.poll-until-terminal",
-    "tasks.respect-poll-interval",
-    "tasks.result-request",
-    "tasks.status-notification-not-relied-on",
-    "tasks.status-notification-keep-polling",
-    revisions=(REVISION,),
-)
+@requirement("tasks.poll-until-terminal", "tasks.respect-poll-interval", "tasks.result-request")
+@requirement("tasks.status-notification-not-relied-on", "tasks.status-notification-keep-polling")
 async def test_a_task_is_polled_in_its_interval_though_notifications_may_come() -> None:
     answers = [{"task": task("working")}, task("working"), task("completed"), RESULT]
     async with connect_scripted(*answers) as (client, server):
@@ -387,7 +343,8 @@ async def test_a_task_is_polled_in_its_interval_though_notifications_may_come() 
         ]
         assert anyio.current_time() - begin >= 0.1
         assert (await handle.result()).content[0].text == "done"
-        assert methods(server) == ["tools/call", "tasks/get", "tasks/get", "tasks/result"]
+        methods = [each["method"] for each in server.heard if each["method"] != "tools/list"]
+        assert methods == ["tools/call", "tasks/get", "tasks/get", "tasks/result"]
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import pytest
 from pydantic import BaseModel, Field
 
+from kit.live import server_with
 from kit.scripted import connect_scripted
 from kit.wire import ALL, every
 from mcpgen_runtime import Image, Server, ToolError, ToolFailedError, ToolResultError, connect
@@ -39,45 +40,34 @@ class Point(NamedTuple):
 
 
 def weather() -> Server:
-    server = Server("weather")
-
-    @server.tool()
     def forecast(city: str) -> Forecast:
         return Forecast(city, date(2026, 7, 1), 21)
 
-    @server.tool()
     def count() -> int:
         return 5
 
-    @server.tool()
     def greet() -> str:
         return "[1]"
 
-    @server.tool()
     def days() -> list[date]:
         return [date(2026, 7, 1)]
 
-    @server.tool()
     def origin() -> Point:
         return Point(1, 2)
 
-    @server.tool()
     def nested() -> dict[str, int]:
         return {"result": 5}
 
-    @server.tool()
     def nothing() -> None:
         return None
 
-    @server.tool()
     def picture() -> list[str | Image]:
         return ["a picture", Image(b"png", "image/png")]
 
-    @server.tool()
     def fail() -> int:
         raise ToolError("out of numbers")
 
-    return server
+    return server_with(forecast, count, greet, days, origin, nested, nothing, picture, fail)
 
 
 @every

@@ -16,11 +16,7 @@ from kit.scripted import connect_scripted
 from mcpgen_runtime import McpError, RemoteProtocolError, Server, Timeouts, connect
 from mcpgen_runtime.json_schema import Deadline
 from mcpgen_runtime.json_schema.keywords import ID_CHARACTERS
-from mcpgen_runtime.json_schema.validation import (
-    complaint_in_time,
-    validator,
-    validator_in_time,
-)
+from mcpgen_runtime.json_schema.validation import complaint_in_time, validator, validator_in_time
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -284,10 +280,6 @@ async def test_values_are_judged_side_by_side() -> None:
     assert [said[number] is None for number in range(6)] == [False, True] * 3
 
 
-def tool_list(schema: Any) -> dict[str, Any]:
-    return {"tools": [{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema}]}
-
-
 ROWS_OF = {"type": "object", "properties": {"rows": LARGE}}
 
 
@@ -301,7 +293,8 @@ async def test_a_result_that_cannot_be_judged_in_time_fails_its_call(
 ) -> None:
     result = {**TEXT, "structuredContent": {"rows": ROWS[:40_000]}}
     timeouts = Timeouts(validation=0.3)
-    answers = (tool_list(ROWS_OF), result, TEXT)
+    tool = {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": ROWS_OF}
+    answers = ({"tools": [tool]}, result, TEXT)
     async with connect_scripted(revision, *answers, timeouts=timeouts) as (client, _):
         await client.list_tools()
         with pytest.raises(RemoteProtocolError, match=f"within 0.*s \\({setting}\\)"):
@@ -311,9 +304,8 @@ async def test_a_result_that_cannot_be_judged_in_time_fails_its_call(
 @pytest.mark.slow
 async def test_arguments_that_cannot_be_judged_in_time_are_refused() -> None:
     server = Server("slow", validation_seconds=0.2)
-    schema = {"type": "object", "properties": {"rows": LARGE}}
 
-    @server.tool(input_schema=schema)
+    @server.tool(input_schema=ROWS_OF)
     async def take(**arguments: Any) -> str:
         return "taken"
 

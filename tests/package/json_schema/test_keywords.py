@@ -100,12 +100,7 @@ def test_a_keyword_gives_the_verdicts_of_the_library(number: int) -> None:
     complaint = validator(schema, "tests")
     for value in VALUES:
         expected, error = verdict(schema, value), complaint(value)
-        assert (error is None) == (expected is None), (
-            schema,
-            value,
-            error,
-            expected,
-        )
+        assert (error is None) == (expected is None), (schema, value, error, expected)
         if expected is not None and len(expected) < 100 and not OTHER_TEXTS.search(expected):
             assert words(expected) <= words(error)
 

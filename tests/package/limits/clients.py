@@ -47,14 +47,12 @@ async def is_listed(answers: list[dict[str, Any]], **how: Any) -> bool:
         return await succeeds(client.list_tools())
 
 
-@limit("ClientLimits.list_pages", 4)
-async def pages_of_a_list(amount: int, limits: ClientLimits) -> bool:
-    return await is_listed(pages(*[1] * amount), limits=limits)
-
-
-@limit("ClientLimits.list_items", 6)
-async def items_of_a_list(amount: int, limits: ClientLimits) -> bool:
-    return await is_listed(pages(amount - 1, 1), limits=limits)
+limit("ClientLimits.list_pages", 4)(
+    lambda amount, limits: is_listed(pages(*[1] * amount), limits=limits)
+)
+limit("ClientLimits.list_items", 6)(
+    lambda amount, limits: is_listed(pages(amount - 1, 1), limits=limits)
+)
 
 
 @limit("ClientLimits.input_rounds", 3)

@@ -24,14 +24,12 @@ from package.server.openapi.one_server import connect_api
 TEXT = {"type": "string"}
 
 
-@limit("pkg.server.toolkit.resources.URI_LIMIT", 20)
-def requested_uri(amount: int) -> bool:
-    return is_valid(check_requested, "x:".ljust(amount, "a"), errors=InvalidParamsError)
-
-
-@limit("pkg.json_schema.validation.SCHEMA_PARTS", 50)
-def parts_of_a_schema(amount: int) -> bool:
-    return is_valid(validator, {"enum": [*range(amount - 2)]}, "a schema")
+limit("pkg.server.toolkit.resources.URI_LIMIT", 20)(
+    lambda amount: is_valid(check_requested, "x:".ljust(amount, "a"), errors=InvalidParamsError)
+)
+limit("pkg.json_schema.validation.SCHEMA_PARTS", 50)(
+    lambda amount: is_valid(validator, {"enum": [*range(amount - 2)]}, "a schema")
+)
 
 
 @limit("pkg.json_schema.inlining.INLINED_PARTS", 50)
@@ -42,14 +40,12 @@ def inlined_parts(amount: int) -> bool:
     return "$defs" not in inline_references(schema)
 
 
-@limit("pkg.json_schema.patterns.PATTERN_CHARACTERS", 50)
-def characters_of_a_pattern(amount: int) -> bool:
-    return is_valid(Pattern, "a" * amount, errors=PatternError)
-
-
-@limit("pkg.json_schema.keywords.MULTIPLE_BITS", 64)
-def bits_of_a_multiple(amount: int) -> bool:
-    return validator({"multipleOf": 1}, "a schema")(1 << amount - 1) is None
+limit("pkg.json_schema.patterns.PATTERN_CHARACTERS", 50)(
+    lambda amount: is_valid(Pattern, "a" * amount, errors=PatternError)
+)
+limit("pkg.json_schema.keywords.MULTIPLE_BITS", 64)(
+    lambda amount: validator({"multipleOf": 1}, "a schema")(1 << amount - 1) is None
+)
 
 
 @limit("pkg.server.openapi.document.DOCUMENT_BYTES", 1000, place="file")
@@ -60,9 +56,9 @@ def openapi_file(amount: int) -> bool:
         return is_valid(read_api, path)
 
 
-@limit("pkg.server.openapi.document.DOCUMENT_BYTES", 1000, place="text")
-def openapi_document(amount: int) -> bool:
-    return is_valid(read_api, json.dumps(operations(1)).ljust(amount))
+limit("pkg.server.openapi.document.DOCUMENT_BYTES", 1000, place="text")(
+    lambda amount: is_valid(read_api, json.dumps(operations(1)).ljust(amount))
+)
 
 
 def read_api(spec: Any) -> Server:
@@ -80,14 +76,12 @@ def operations(count: int, schema: Any = TEXT) -> dict[str, Any]:
     return {"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "paths": paths}
 
 
-@limit("pkg.server.openapi.document.OPERATIONS", 5)
-def openapi_operations(amount: int) -> bool:
-    return is_valid(read_api, operations(amount))
-
-
-@limit("pkg.server.openapi.document.DOCUMENT_WORK", 5)
-def openapi_schemas_together(amount: int) -> bool:
-    return is_valid(read_api, operations(amount))
+limit("pkg.server.openapi.document.OPERATIONS", 5)(
+    lambda amount: is_valid(read_api, operations(amount))
+)
+limit("pkg.server.openapi.document.DOCUMENT_WORK", 5)(
+    lambda amount: is_valid(read_api, operations(amount))
+)
 
 
 def is_converted(schema: Any) -> bool:
@@ -98,14 +92,12 @@ def is_converted(schema: Any) -> bool:
     return not caught
 
 
-@limit("pkg.server.openapi.schema_conversion.SCHEMA_NODES", 10)
-def parts_of_an_openapi_schema(amount: int) -> bool:
-    return is_converted({"anyOf": [TEXT] * (amount - 1)})
-
-
-@limit("pkg.server.openapi.schema_conversion.SCHEMA_TEXT", 500)
-def characters_of_an_openapi_schema(amount: int) -> bool:
-    return is_converted({"enum": ["x" * (amount - 6)]})
+limit("pkg.server.openapi.schema_conversion.SCHEMA_NODES", 10)(
+    lambda amount: is_converted({"anyOf": [TEXT] * (amount - 1)})
+)
+limit("pkg.server.openapi.schema_conversion.SCHEMA_TEXT", 500)(
+    lambda amount: is_converted({"enum": ["x" * (amount - 6)]})
+)
 
 
 @limit("pkg.server.openapi.schema_conversion.SCHEMA_DEPTH", 5)
@@ -134,14 +126,8 @@ def skill(sizes: list[int]) -> Any:
         return Server("skills").skills(folder)
 
 
-@limit("pkg.skills.FILES")
-def files_of_a_skill(amount: int) -> bool:
-    return is_valid(skill, [0] * amount)
-
-
-@limit("pkg.skills.SKILL_BYTES")
-def bytes_of_a_skill(amount: int) -> bool:
-    return is_valid(skill, [100, amount - 100])
+limit("pkg.skills.FILES")(lambda amount: is_valid(skill, [0] * amount))
+limit("pkg.skills.SKILL_BYTES")(lambda amount: is_valid(skill, [100, amount - 100]))
 
 
 @limit("pkg.apps.DOMAINS_CHARACTERS", 100)
@@ -178,10 +164,8 @@ async def words_of_a_query(amount: int) -> bool:
 
 async def call_of_an_api(text: str, status: int = 200) -> Any:
     """The result of a tool that passes on what an API responds."""
-    async with connect_api(operations(1), Response(text, status, media_type="text/plain")) as (
-        client,
-        _,
-    ):
+    response = Response(text, status, media_type="text/plain")
+    async with connect_api(operations(1), response) as (client, _):
         (tool,) = await client.list_tools()
         return await client.call_tool(tool.name, {"a": "b"})
 

@@ -34,14 +34,12 @@ def broken_message(amount: int) -> bool:
     return message.id is not None
 
 
-@limit("pkg.foreign_text.SHOWN_ERRORS", 3)
-def shown_errors(amount: int) -> bool:
-    return join_errors(["wrong"] * amount) == "; ".join(["wrong"] * amount)
-
-
-@limit("pkg.foreign_text.ERRORS_TEXT", 100)
-def shown_errors_together(amount: int) -> bool:
-    return "more" not in join_errors(["x" * (amount - 1), "y"])
+limit("pkg.foreign_text.SHOWN_ERRORS", 3)(
+    lambda amount: join_errors(["wrong"] * amount) == "; ".join(["wrong"] * amount)
+)
+limit("pkg.foreign_text.ERRORS_TEXT", 100)(
+    lambda amount: "more" not in join_errors(["x" * (amount - 1), "y"])
+)
 
 
 @limit("pkg.protocol.requests.METHOD_CHARACTERS", 20)

@@ -12,17 +12,10 @@ from kit.asgi_client import SESSION, Http, asgi, fields_of
 from kit.asgi_stream import Reply
 from kit.guarded import Guarded, protected_settings
 from kit.issuer import proof_key, proof_of, token_of
+from kit.live import server_with
 from kit.requestor import requestor
-from kit.web import Web
-from kit.wire import (
-    INITIALIZED,
-    LISTEN,
-    PER_REQUEST,
-    SESSIONS,
-    encode_message,
-    initialize,
-    request,
-)
+from kit.web import Web, echo_call
+from kit.wire import INITIALIZED, LISTEN, PER_REQUEST, SESSIONS, encode_message, initialize, request
 from mcpgen_runtime import Context, DpopValidation, Limits, MemoryBus, MemoryKeyRing, Server, Tasks
 from mcpgen_runtime.server.asgi.request import AcceptedHeads, HttpRequest
 from mcpgen_runtime.server.auth.verifiers import PrincipalCache
@@ -41,15 +34,6 @@ def is_accepted(reply: Reply, setting: str, status: int = 503) -> bool:
     return False
 
 
-def echo(size: int, revision: str = NEWEST) -> dict[str, Any]:
-    """A call of a tool whose body has so many bytes."""
-    params = {"name": "echo", "arguments": {"text": ""}}
-    params["arguments"] = {
-        "text": "x" * (size - len(encode_message(request(revision, "tools/call", params))))
-    }
-    return request(revision, "tools/call", params)
-
-
 def half_body(http: Http, size: int = 1) -> Any:
     """A request of whose body so many bytes come, and no more."""
     fields = fields_of(NEWEST, request(NEWEST, "tools/list"))
@@ -58,7 +42,7 @@ def half_body(http: Http, size: int = 1) -> Any:
 
 @limit("Limits.body", 1000, place="of a length")
 async def body(amount: int, limits: Limits) -> bool:
-    message = echo(amount)
+    message = echo_call(NEWEST, amount)
     fields = fields_of(NEWEST, message) | {"content-length": str(amount)}
     web = Web()
     async with asgi(web.server, limits=limits) as http:
@@ -69,7 +53,10 @@ async def body(amount: int, limits: Limits) -> bool:
 
 @limit("Limits.body", 1000, place="in pieces")
 async def body_in_pieces(amount: int, limits: Limits) -> bool:
-    sent, fields = encode_message(echo(amount)), fields_of(NEWEST, echo(amount))
+    sent, fields = (
+        encode_message(echo_call(NEWEST, amount)),
+        fields_of(NEWEST, echo_call(NEWEST, amount)),
+    )
     pieces = [sent[at : at + 1] for at in range(amount)]
     async with asgi(Web().server, limits=limits) as http:
         async with http.stream("POST", parts=pieces, fields=fields) as stream:
@@ -79,7 +66,7 @@ async def body_in_pieces(amount: int, limits: Limits) -> bool:
 
 @limit("Limits.bodies", 200_000)
 async def bodies(amount: int, limits: Limits) -> bool:
-    message = echo(amount - 100_000)
+    message = echo_call(NEWEST, amount - 100_000)
     meta = {"example.com/padding": ""}
     call = request(NEWEST, "tools/call", {"name": "wait", "arguments": {}}, meta=meta)
     call["params"]["_meta"]["example.com/padding"] = "x" * (100_000 - len(encode_message(call)))
@@ -261,14 +248,11 @@ async def opening_request(amount: int, limits: Limits) -> bool:
 
 @limit("Limits.pending", 2)
 async def waiting_messages(amount: int, limits: Limits) -> bool:
-    server = Server("asking")
-
-    @server.tool()
     async def ask(ctx: Context, size: int) -> str:
         await ctx.elicit("x" * size, {"type": "object", "properties": {}})
         return "answered"
 
-    async with asgi(server, limits=limits, answers="json") as http:
+    async with asgi(server_with(ask), limits=limits, answers="json") as http:
         await http.initialize(WITH_SESSION, {"elicitation": {}})
         async with AsyncExitStack() as stack:
             streams = []

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from kit.ends import ASKED, End, answering_ends, ask, asking_ends, begin_request, both, end_of
-from kit.live import live
+from kit.live import live, server_with
 from kit.rules import revision_fixture
 from kit.samples import PARAMS, RESULTS
 from kit.wire import (
@@ -249,14 +249,11 @@ async def test_the_reason_is_logged_and_the_id_may_be_used_again(
 @pytest.mark.requirement("cancellation.either-side")
 @legacy
 async def test_a_server_that_is_cancelled_cancels_its_own_request(revision: str) -> None:
-    server = Server("asks")
-
-    @server.tool()
     async def ask_back(ctx: Context) -> str:
         await ctx.request("roots/list")
         return "answered"
 
-    async with speaking_to(server, revision, {"roots": {}}) as end:
+    async with speaking_to(server_with(ask_back), revision, {"roots": {}}) as end:
         await end.send(request(revision, "tools/call", {"name": "ask_back"}, id="x"))
         asked = await end.receive()
         assert asked["method"] == "roots/list"

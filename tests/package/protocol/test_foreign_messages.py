@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from kit.ends import End, end_of
-from kit.live import live
+from kit.live import live, server_with
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.wire import (
@@ -27,7 +27,7 @@ from kit.wire import (
     request,
     sole,
 )
-from mcpgen_runtime import REVISIONS, ProtocolError, RemoteError, Server, ToolError
+from mcpgen_runtime import REVISIONS, ProtocolError, RemoteError, ToolError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import (
     CancelRequest,
@@ -102,9 +102,7 @@ def requests_of(revision: str, value: Any = "DEEP") -> Iterator[dict[str, Any]]:
     yield {**ping, "params": {"_meta": value}}
     client = {"name": "t", "version": "1", "icons": value}
     yield request(
-        revision,
-        "initialize",
-        {"protocolVersion": value, "capabilities": {}, "clientInfo": client},
+        revision, "initialize", {"protocolVersion": value, "capabilities": {}, "clientInfo": client}
     )
     for capabilities in ({"experimental": {"x": value}}, {"extensions": {"a/b": value}}):
         params = {"protocolVersion": SESSION, "capabilities": capabilities, "clientInfo": client}
@@ -204,14 +202,12 @@ def test_ignored_messages_are_logged_in_a_short_line(revision: str, role: Role) 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])
 async def test_error_texts_of_an_application_are_not_truncated(revision: str) -> None:
-    server = Server("long", version="1")
     text = "why " * 1000
 
-    @server.tool()
     async def fail(kind: str) -> str:
         raise ToolError(text) if kind == "tool" else ProtocolError(text)
 
-    async with live(server, revision) as (client, _):
+    async with live(server_with(fail), revision) as (client, _):
         result = await client.call_tool("fail", {"kind": "tool"})
         assert result.content[0].text == text
         with pytest.raises(RemoteError) as caught:

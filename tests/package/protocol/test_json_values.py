@@ -10,16 +10,9 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from kit.live import App, live, names_back
+from kit.live import App, live, names_back, server_with
 from kit.wire import ALL, HANDSHAKE, ServerEnd, modern, speaking_to
-from mcpgen_runtime import (
-    Context,
-    EncodingError,
-    LocalProtocolError,
-    McpError,
-    Server,
-    encode,
-)
+from mcpgen_runtime import Context, EncodingError, LocalProtocolError, McpError, encode
 from mcpgen_runtime.foreign_text import safe_repr
 from mcpgen_runtime.protocol.events import ReportProgress
 
@@ -99,10 +92,8 @@ async def test_a_call_with_arguments_that_are_no_json_is_not_sent(
 
 @not_json
 async def test_a_notification_that_json_has_not_is_refused(make: Callable[[], Any]) -> None:
-    server = Server("talker", version="1")
     failures: list[str] = []
 
-    @server.tool()
     async def talk(ctx: Context) -> str:
         tells: list[Call] = [
             lambda: ctx.info({"value": make()}),
@@ -117,7 +108,7 @@ async def test_a_notification_that_json_has_not_is_refused(make: Callable[[], An
                 failures.append(str(error))
         return "talked"
 
-    async with speaking_to(server, HANDSHAKE[-1]) as end:
+    async with speaking_to(server_with(talk), HANDSHAKE[-1]) as end:
         params = {"name": "talk", "arguments": {}}
         answer = await end.ask("tools/call", params, meta={"progressToken": 1})
         assert answer["result"]["content"][0]["text"] == "talked"

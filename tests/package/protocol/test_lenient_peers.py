@@ -8,16 +8,7 @@ from typing import Any
 import pytest
 
 from kit.asgi_client import SESSION, asgi, fields_of
-from kit.ends import (
-    ASKED,
-    SENT,
-    Pair,
-    answering_ends,
-    asking_ends,
-    begin_request,
-    both,
-    end_of,
-)
+from kit.ends import ASKED, SENT, Pair, answering_ends, asking_ends, begin_request, both, end_of
 from kit.live import sample_server
 from kit.rules import revisions_holding
 from kit.samples import CALL, EVERY_CLIENT_CAPABILITY, PARAMS, RESULTS, URI

@@ -25,12 +25,7 @@ from kit.wire import (
     request,
     sent_request,
 )
-from mcpgen_runtime import (
-    REVISIONS,
-    LocalProtocolError,
-    MissingCapabilityError,
-    RemoteError,
-)
+from mcpgen_runtime import REVISIONS, LocalProtocolError, MissingCapabilityError, RemoteError
 from mcpgen_runtime.errors import FrameError
 from mcpgen_runtime.facts import Lifecycle, Revision, Revisions, Role
 from mcpgen_runtime.protocol.events import (

@@ -7,24 +7,12 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.live import FakeServer, live
+from kit.live import FakeServer, live, server_with
 from kit.rules import revision_fixture, revisions_holding
 from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS
-from kit.wire import (
-    ALL,
-    INITIALIZED,
-    ClientEnd,
-    ServerEnd,
-    facts,
-    initialize,
-    modern,
-)
-from mcpgen_runtime import Client, ClientHandlers, Context, Server, connect
-from mcpgen_runtime.protocol.events import (
-    Ignored,
-    NotificationReceived,
-    SendLog,
-)
+from kit.wire import ALL, INITIALIZED, ClientEnd, ServerEnd, facts, initialize, modern
+from mcpgen_runtime import Client, ClientHandlers, Context, connect
+from mcpgen_runtime.protocol.events import Ignored, NotificationReceived, SendLog
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
 
 revision = revision_fixture(ALL)
@@ -137,24 +125,17 @@ class Listener(ClientHandlers):
         self.heard.append((params.level, params.data))
 
 
-def talker() -> Server:
-    """A server with a tool that says something at two levels."""
-    server = Server("talker")
-
-    @server.tool()
-    async def talk(ctx: Context) -> str:
-        for number in range(3):
-            await ctx.debug(number)
-        await ctx.log("alert", {"last": True})
-        return "said"
-
-    return server
+async def talk(ctx: Context) -> str:
+    for number in range(3):
+        await ctx.debug(number)
+    await ctx.log("alert", {"last": True})
+    return "said"
 
 
 @pytest.mark.requirement("logging.per-request-threshold", "logging.request-scoped-only")
 async def test_messages_are_heard_in_order_before_the_result(revision: str) -> None:
     listener = Listener()
-    async with live(talker(), revision, handlers=listener) as (client, record):
+    async with live(server_with(talk), revision, handlers=listener) as (client, record):
         client.ask_for_logs("debug")
         await client.call_tool("talk")
         assert listener.heard == [*(("debug", n) for n in range(3)), ("alert", {"last": True})]
@@ -166,7 +147,7 @@ async def test_messages_are_heard_in_order_before_the_result(revision: str) -> N
 @by_session
 async def test_a_client_sets_the_level_of_its_session(revision: str) -> None:
     listener = Listener()
-    async with live(talker(), revision, handlers=listener) as (client, _):
+    async with live(server_with(talk), revision, handlers=listener) as (client, _):
         for set_level, heard in ((client.set_level, 1), (client.seen_as(Client).set_level, 2)):
             await set_level("error")
             await client.call_tool("talk")
@@ -205,7 +186,7 @@ async def test_a_log_handler_that_waits_or_fails_delays_no_answer(revision: str)
             raise ValueError("broken")
 
     listener = Slow()
-    async with live(talker(), revision, handlers=listener) as (client, _):
+    async with live(server_with(talk), revision, handlers=listener) as (client, _):
         client.ask_for_logs("debug")
         with anyio.fail_after(10):
             for _ in range(2):

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from kit.ends import ASKED, answering_ends, ask, asking_ends, begin_request, end_of
-from kit.live import TEXT, FakeServer, live, text_of
+from kit.live import TEXT, FakeServer, live, server_with, text_of
 from kit.rules import revision_fixture, revisions_holding
 from kit.samples import PARAMS, RESULTS
 from kit.wire import ALL, ClientEnd, ServerEnd, modern, sent_request
@@ -172,19 +172,16 @@ def test_a_client_reports_no_progress_where_servers_ask_nothing(revision: str) -
 
 def counter() -> Server:
     """A server with a tool that counts, and one that is silent."""
-    server = Server("counter")
 
-    @server.tool()
     async def count(ctx: Context, to: int) -> str:
         for value in range(1, to + 1):
             await ctx.progress(value, total=to, message=f"at {value}")
         return "counted"
 
-    @server.tool()
     async def silent() -> str:
         return "done"
 
-    return server
+    return server_with(count, silent)
 
 
 @pytest.mark.requirement("progress.opt-in", "progress.sending-optional")
@@ -281,9 +278,6 @@ async def test_a_client_reports_on_what_a_server_asked(revision: str) -> None:
             await ctx.progress(1, 2, "thinking")
             return RESULTS["sampling/createMessage"]
 
-    server = Server("asks")
-
-    @server.tool()
     async def think(ctx: Context) -> str:
         asked = PARAMS["sampling/createMessage"]
         await ctx.request_context.request(
@@ -291,6 +285,6 @@ async def test_a_client_reports_on_what_a_server_asked(revision: str) -> None:
         )
         return "thought"
 
-    async with live(server, revision, handlers=Model()) as (client, _):
+    async with live(server_with(think), revision, handlers=Model()) as (client, _):
         assert text_of(await client.call_tool("think")) == "thought"
     assert [(value, total) for value, total, _ in heard] == [(1, 2)]

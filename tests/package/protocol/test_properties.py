@@ -20,9 +20,7 @@ from kit.strategies import anything, describe_revision
 from kit.wire import both_lifecycles, every, sent_request
 from mcpgen_runtime import RemoteError, RequestContext, _wire
 from mcpgen_runtime._wire import Untagged
-from mcpgen_runtime.protocol.events import (
-    SendRequest,
-)
+from mcpgen_runtime.protocol.events import SendRequest
 
 pytestmark = pytest.mark.lengthy
 

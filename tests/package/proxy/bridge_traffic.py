@@ -13,14 +13,7 @@ from typing import Any, TypeAlias, get_args
 
 from decoding.instances import Instances
 from kit.live import RawServer
-from kit.wire import (
-    ACKNOWLEDGED,
-    HANDSHAKE,
-    LISTEN,
-    PER_REQUEST,
-    RawEnd,
-    speaking_to,
-)
+from kit.wire import ACKNOWLEDGED, HANDSHAKE, LISTEN, PER_REQUEST, RawEnd, speaking_to
 from mcpgen import diff
 from mcpgen.diff import bridge
 from mcpgen.diff.protocol import Protocol
@@ -420,7 +413,7 @@ class Traffic:
 
     def _with_whole_calls(self, side: Protocol, messages: list[Wire]) -> list[Wire]:
         """Messages of sampling, each call of a tool followed by its result."""
-        plain = [each for each in messages if not CALLS & set(_kinds(each["content"]))]
+        plain = [each for each in messages if not CALLS & _kinds(each["content"])]
         if "ToolUseContent" not in side.normal.schema.definitions or self._random.random() < 0.5:
             return plain
         values = self._instances(side)
@@ -452,9 +445,9 @@ def empty_result(revision: str) -> Wire:
     return {"content": [], **({} if revision in HANDSHAKE else FRAME)}
 
 
-def _kinds(content: Json) -> list[str]:
+def _kinds(content: Json) -> set[str]:
     """The kinds of blocks of content."""
-    return [block["type"] for block in (content if is_array(content) else [content])]
+    return {block["type"] for block in (content if is_array(content) else [content])}
 
 
 async def ask_tool(client: RawEnd, reply: Wire) -> tuple[Json, Wire]:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from kit.wire import ALL, CHANGED, UPDATED
-from mcpgen.diff.bridge import Row
+from mcpgen.diff.bridge import Outcome, Row
 from package.proxy.bridge_traffic import COMPLETE, ELICIT, Traffic, table
 
 MESSAGES = int(os.environ.get("MCP_BRIDGE_MESSAGES", "600"))
@@ -26,31 +26,12 @@ UNSEEN = {
 
 LOGGED = re.compile(r"proxy 'bridge': (\S+) is (?:lost|degraded): ")
 
-pytestmark = [
-    pytest.mark.costly,
-    pytest.mark.on_asyncio,
-]
+pytestmark = [pytest.mark.costly, pytest.mark.on_asyncio]
 
 
-async def send_all(near: str, far: str) -> Traffic:
-    """Messages of all kinds between a client and a server."""
-    traffic = Traffic(near, far)
-    await traffic.run(MESSAGES // 2)
-    await traffic.run_notifications(MESSAGES // 40)
-    await traffic.run_errors()
-    await traffic.run_absent()
-    return traffic
-
-
-def losses(old: str, new: str, sender: str) -> dict[str, Row]:
-    """The rows of what does not arrive as it was, by id."""
-    rows = table(old, new).of("lost", "degraded")
-    return {row.id: row for row in rows if row.sender == sender}
-
-
-def expected(old: str, new: str, sender: str) -> dict[str, Row]:
-    """The rows of what may be absent at the receiver, by id."""
-    rows = table(old, new).of("lost", "degraded", "renamed", "own")
+def losses(old: str, new: str, sender: str, *more: Outcome) -> dict[str, Row]:
+    """The rows of what does not arrive as it was, by id; and those of more kinds."""
+    rows = table(old, new).of("lost", "degraded", *more)
     return {row.id: row for row in rows if row.sender == sender}
 
 
@@ -75,10 +56,15 @@ async def test_a_proxy_loses_and_logs_what_the_table_says(
     count = 0
     for sender, near, far in (("client", old, new), ("server", new, old)):
         caplog.clear()
-        traffic = await send_all(near, far)
+        traffic = Traffic(near, far)
+        await traffic.run(MESSAGES // 2)
+        await traffic.run_notifications(MESSAGES // 40)
+        await traffic.run_errors()
+        await traffic.run_absent()
         passage = traffic.forth if sender == "client" else traffic.back
         count += passage.count
-        known, must = expected(old, new, sender), losses(old, new, sender).keys()
+        known = losses(old, new, sender, "renamed", "own")  # what may be absent
+        must = losses(old, new, sender).keys()
         for place in passage.lost.keys() - known.keys():
             wrong[place] = f"lost without a row, from the {sender}: {passage.lost[place]}"
         for place, why in passage.refused.items():

@@ -14,8 +14,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.live import text_of
+from kit.live import handlers_with, open_and_close, text_of
 from kit.requestor import REVISION, Work
+from kit.respondent import accept_result
 from kit.stdio_process import PATHS
 from kit.wire import ALL, HANDSHAKE, every
 from mcpgen_runtime import (
@@ -46,18 +47,13 @@ class Seat:
     row: int
 
 
-class Person(ClientHandlers):
-    """Answers questions."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    async def elicit(self, params: Any, ctx: Any) -> Any:
-        self.asked += 1
-        return {"action": "accept", "content": {"row": 6 + self.asked}}
-
-    async def list_roots(self, params: Any, ctx: Any) -> Any:
-        return {"roots": [{"uri": "file:///home"}]}
+def person() -> ClientHandlers:
+    """Handlers that answer questions, each with the next row."""
+    rows = itertools.count(7)
+    return handlers_with(
+        elicit=lambda params: accept_result(row=next(rows)),
+        list_roots={"roots": [{"uri": "file:///home"}]},
+    )
 
 
 def shop(runs: list[str] | None = None, **settings: Any) -> Server:
@@ -127,8 +123,7 @@ async def use_shop(client: Any, prefix: str = "", place: str = "shop://") -> Non
 )
 async def test_everything_passes_between_any_two_revisions(near: str, far: str) -> None:
     proxy = Server.proxy(shop(), name="front", revision=far)
-    async with connected(proxy, revision=near) as pair:
-        client: Any = pair.client
+    async with connect(proxy, revision=near) as client:
         assert client.instructions == "Order first."
         tools = await client.list_tools()
         assert [tool.name for tool in tools] == ["order", "book", "fail"]
@@ -148,8 +143,7 @@ async def test_questions_reach_the_user_and_no_tool_runs_twice(
 ) -> None:
     runs: list[str] = []
     proxy = Server.proxy(shop(runs), revision=far)
-    async with connected(proxy, revision=near, handlers=Person()) as pair:
-        client: Any = pair.client
+    async with connect(proxy, revision=near, handlers=person()) as client:
         assert text_of(await client.call_tool("book")) == "rows 7 and 8 in file:///home"
     assert len(runs) == (1 if far in HANDSHAKE else 4)
     assert "is lost" not in caplog.text
@@ -159,8 +153,7 @@ async def test_questions_reach_the_user_and_no_tool_runs_twice(
 async def test_input_that_a_client_does_not_support_is_an_error(
     near: str, far: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with connected(Server.proxy(shop(), revision=far), revision=near) as pair:
-        client: Any = pair.client
+    async with connect(Server.proxy(shop(), revision=far), revision=near) as client:
         try:
             text = text_of(await client.call_tool("book"))
         except RemoteError as error:
@@ -171,8 +164,7 @@ async def test_input_that_a_client_does_not_support_is_an_error(
 @across
 async def test_changes_of_lists_and_resources_are_announced(near: str, far: str) -> None:
     server = shop(subscribe=True)
-    async with connected(Server.proxy(server, revision=far), revision=near) as pair:
-        client: Any = pair.client
+    async with connect(Server.proxy(server, revision=far), revision=near) as client:
         kinds = set[str]()
 
         async def listen() -> None:
@@ -212,12 +204,7 @@ def closing_shop() -> tuple[Any, anyio.Event]:
 
 async def test_an_unreachable_target_ends_the_client_with_the_reason() -> None:
     with pytest.raises(McpError, match=r"127\.0\.0\.1:9"):
-        async with connected(Server.proxy("http://127.0.0.1:9/mcp")):
-            pass
-
-
-def same(text: str) -> list[str]:
-    return [text]
+        await open_and_close(connected(Server.proxy("http://127.0.0.1:9/mcp")))
 
 
 def test_wrong_options_and_own_tools_are_refused_at_once() -> None:
@@ -227,12 +214,14 @@ def test_wrong_options_and_own_tools_are_refused_at_once() -> None:
         Server.proxy({"mcpServers": {"shop": shop()}}, env={"A": "b"})
     with pytest.raises(TypeError, match="revisoin"):
         Server.proxy("https://example.com/mcp", revisoin=NEWEST)
-    with pytest.raises(TypeError, match="a proxy has nothing of its own: mount it"):
-        Server.proxy(shop()).add_tool(lambda: "x", name="own")
-    with pytest.raises(TypeError, match="a proxy has nothing of its own: mount it"):
-        Server.proxy(shop()).mount(shop())
-    with pytest.raises(TypeError, match="a proxy has nothing of its own: mount it"):
-        Server.proxy(shop()).completion(prompt="greet", argument="name")(same)
+    proxy = Server.proxy(shop())
+    for register in (
+        lambda: proxy.add_tool(lambda: "x", name="own"),
+        lambda: proxy.mount(shop()),
+        lambda: proxy.completion(prompt="greet", argument="name")(lambda text: [text]),
+    ):
+        with pytest.raises(TypeError, match="a proxy has nothing of its own: mount it"):
+            register()
 
 
 @across
@@ -246,8 +235,7 @@ async def test_a_mounted_proxy_has_its_names_under_the_prefix(near: str, far: st
     async def ping() -> str:
         return "pong"
 
-    async with connected(main, revision=near, handlers=Person()) as pair:
-        client: Any = pair.client
+    async with connect(main, revision=near, handlers=person()) as client:
         tools = [tool.name for tool in await client.list_tools()]
         assert tools == ["ping", "a_b_order", "a_b_book", "a_b_fail"]
         assert text_of(await client.call_tool("ping")) == "pong"
@@ -287,8 +275,7 @@ async def test_a_proxied_server_that_is_gone_hides_no_other_tools(
     main, (behind, ended) = Server("main"), closing_shop()
     main.add_tool(lambda: "pong", name="ping")
     main.mount(Server.proxy(behind, name="front"), prefix="shop")
-    async with connected(main, revision=NEWEST) as pair:
-        client: Any = pair.client
+    async with connect(main, revision=NEWEST) as client:
         assert len(await client.list_tools()) == 4
         ended.set()
         await anyio.lowlevel.checkpoint()
@@ -308,8 +295,7 @@ async def test_an_unanswered_call_is_cancelled_by_the_leaving_client() -> None:
         finally:
             cancelled.set()
 
-    async with connected(Server.proxy(server, revision=SESSION), revision=NEWEST) as pair:
-        client: Any = pair.client
+    async with connect(Server.proxy(server, revision=SESSION), revision=NEWEST) as client:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "wait")
             await started.wait()
@@ -327,8 +313,7 @@ async def test_middleware_of_a_proxy_gets_typed_results() -> None:
         seen.append(f"{request.method} {type(result).__name__}")
         return result
 
-    async with connected(proxy, revision=NEWEST) as pair:
-        client: Any = pair.client
+    async with connect(proxy, revision=NEWEST) as client:
         await client.list_tools()
         await client.call_tool("order", {"item": "pear"})
     assert seen == ["tools/list ListToolsResult", "tools/call CallToolResult"]
@@ -365,13 +350,6 @@ async def test_a_mounted_proxy_ends_a_list_whose_cursors_do_not(
     assert [each for each in caplog.messages if warning in each]
 
 
-class Ada(ClientHandlers):
-    """Answers each question."""
-
-    async def elicit(self, params: Any, ctx: Any) -> Any:
-        return {"action": "accept", "content": {"name": "Ada"}}
-
-
 @pytest.mark.parametrize("near", ALL)
 async def test_a_tool_that_must_be_a_task_is_called_plainly(near: str) -> None:
     work = Work()
@@ -388,7 +366,8 @@ async def test_a_tool_that_must_be_a_task_is_called_plainly(near: str) -> None:
 @pytest.mark.parametrize("near", [name for name in ALL if name >= "2025-06-18"])
 async def test_a_task_behind_a_proxy_asks_its_client(near: str) -> None:
     proxy = Server.proxy(Work().server, revision=REVISION)
-    async with connect(proxy, revision=near, handlers=Ada()) as client:
+    ada = handlers_with(elicit=accept_result(name="Ada"))
+    async with connect(proxy, revision=near, handlers=ada) as client:
         assert "Ada" in (await client.call_tool("asks")).content[0].text
 
 
@@ -402,12 +381,9 @@ def clock() -> Server:
 
 
 @every
-async def test_names_of_several_servers_have_configured_prefixes(
-    revision: str,
-) -> None:
+async def test_names_of_several_servers_have_configured_prefixes(revision: str) -> None:
     proxy = Server.proxy({"mcpServers": {"shop": shop(), "clock": clock()}}, name="all")
-    async with connected(proxy, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(proxy, revision=revision) as client:
         assert client.server_info["name"] == "all"
         names = [tool.name for tool in await client.list_tools()]
         assert names == ["shop_order", "shop_book", "shop_fail", "clock_time"]
@@ -429,8 +405,7 @@ async def test_a_name_of_two_servers_is_that_of_the_longest_prefix() -> None:
 @every
 async def test_one_server_alone_keeps_its_names_and_instructions(revision: str) -> None:
     proxy = Server.proxy({"mcpServers": {"shop": shop(), "off": {"disabled": True}}})
-    async with connected(proxy, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(proxy, revision=revision) as client:
         assert client.instructions == "Order first."
         assert [tool.name for tool in await client.list_tools()] == ["order", "book", "fail"]
 
@@ -440,8 +415,7 @@ async def test_a_failing_server_is_reported_and_the_others_are_served(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     servers = {"clock": clock(), "broken": {"command": BROKEN[0], "args": BROKEN[1:]}, "odd": {}}
-    async with connected(Server.proxy({"mcpServers": servers}), revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(Server.proxy({"mcpServers": servers}), revision=revision) as client:
         assert "server 'broken'" in caplog.text
         assert "no database" in caplog.text
         assert "mcpServers.odd: expected either command or url" in caplog.text
@@ -469,8 +443,7 @@ class Late:
 @every
 async def test_a_server_that_is_up_later_is_found_at_the_next_use(revision: str) -> None:
     proxy = Server.proxy({"mcpServers": {"clock": clock(), "shop": Late(1)}})
-    async with connected(proxy, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(proxy, revision=revision) as client:
         assert "pear" in text_of(await client.call_tool("shop_order", {"item": "pear"}))
         client.cache.clear()
         names = [tool.name for tool in await client.list_tools()]
@@ -482,15 +455,13 @@ async def test_a_configuration_without_any_usable_server_is_an_error() -> None:
     with pytest.raises(
         TransportError, match=r"(?s)none of the servers could be opened: one: .*; two: "
     ):
-        async with connected(proxy):
-            pass
+        await open_and_close(connected(proxy))
 
 
 async def test_restart_is_for_the_commands_of_a_configuration() -> None:
     servers = {"clock": clock(), "broken": {"command": BROKEN[0], "args": BROKEN[1:]}}
     proxy = Server.proxy({"mcpServers": servers}, restart=Restart())
-    async with connected(proxy, revision=NEWEST) as pair:
-        client: Any = pair.client
+    async with connect(proxy, revision=NEWEST) as client:
         assert text_of(await client.call_tool("clock_time")) == "noon"
 
 

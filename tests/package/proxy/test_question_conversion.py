@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -13,10 +12,11 @@ import pytest
 from kit.asgi_client import Http, asgi
 from kit.issuer import bearer
 from kit.limits import SetLimit
+from kit.live import server_with
 from kit.wire import ALL, HANDSHAKE, speaking_to
 from mcpgen_runtime import REVISIONS, Context, Server, StaticTokens
 from package.proxy.bridge_traffic import CLIENT, Far, Script, ask_tool, empty_result
-from package.proxy.test_proxy import NEWEST, SESSION
+from package.proxy.test_proxy import NEWEST, SESSION, Seat
 
 ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
 CHOICES = [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}]
@@ -154,18 +154,9 @@ CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}}}
 QUESTIONS = ("Which row?", "And then?")
 
 
-@dataclass
-class Seat:
-    """A form that a tool asks the user to fill in."""
-
-    row: int
-
-
 def theatre(*questions: str, ended: Callable[[], object] = lambda: None) -> Server:
     """A server whose tool asks questions at once."""
-    server = Server("theatre")
 
-    @server.tool()
     async def book(ctx: Context) -> str:
         rows: list[int] = []
 
@@ -181,7 +172,7 @@ def theatre(*questions: str, ended: Callable[[], object] = lambda: None) -> Serv
             ended()
         return f"rows {sorted(rows)}"
 
-    return server
+    return server_with(book)
 
 
 async def book(http: Http, result: Any = None, row: int = 1) -> Any:

@@ -16,11 +16,11 @@ import pytest
 
 from kit.asgi_client import Http, asgi
 from kit.limits import SetLimit
-from kit.live import text_of
+from kit.live import expect_refusal, text_of
 from kit.simulation import ASYNCIO, simulate
 from kit.stdio_process import PATHS
 from kit.wire import HANDSHAKE
-from mcpgen_runtime import Context, Protected, RemoteError, Restart, Server, StaticTokens
+from mcpgen_runtime import Context, Protected, RemoteError, Restart, Server, StaticTokens, connect
 from mcpgen_runtime.testing import connected
 from package.proxy.test_proxy import NEWEST, SESSION
 from package.transports.test_transports_custom import queue_pair
@@ -183,8 +183,7 @@ async def test_the_least_recently_used_session_makes_room(
 @pytest.mark.parametrize("near", [SESSION, NEWEST])
 async def test_an_ended_session_is_reopened_by_the_next_request(near: str, far: str) -> None:
     behind = Counted()
-    async with connected(Server.proxy(behind, name="front", revision=far), revision=near) as pair:
-        client: Any = pair.client
+    async with connect(Server.proxy(behind, name="front", revision=far), revision=near) as client:
         assert text_of(await client.call_tool("number")) == "1"
         with pytest.raises(RemoteError, match="the server behind proxy 'front' does not answer"):
             await client.call_tool("crash")
@@ -218,8 +217,7 @@ async def test_a_shared_session_belongs_to_no_user_of_the_proxy() -> None:
 @pytest.mark.parametrize("near", [SESSION, NEWEST])
 async def test_log_messages_go_on_in_the_next_session(near: str, far: str) -> None:
     behind = Counted()
-    async with connected(Server.proxy(behind, revision=far), revision=near) as pair:
-        client: Any = pair.client
+    async with connect(Server.proxy(behind, revision=far), revision=near) as client:
         logged: list[Any] = []
         if near == SESSION:
             await client.set_level("info")
@@ -239,16 +237,17 @@ async def test_log_messages_go_on_in_the_next_session(near: str, far: str) -> No
 @pytest.mark.parametrize("tool", ["touch", "number"])
 async def test_subscriptions_go_on_in_the_next_session(far: str, tool: str) -> None:
     behind = Counted()
-    async with connected(Server.proxy(behind, revision=far), revision=SESSION) as pair:
-        client: Any = pair.client
-        async with client.listen(tools=True, uris=["memo://one"]) as changes:
-            behind.end()
-            await until(lambda: not behind.open)
-            await client.call_tool(tool)
-            kinds = set[str]()
-            with anyio.fail_after(10):
-                while len(kinds) < 2:
-                    kinds.add(type(await anext(changes)).__name__)
+    async with (
+        connect(Server.proxy(behind, revision=far), revision=SESSION) as client,
+        client.listen(tools=True, uris=["memo://one"]) as changes,
+    ):
+        behind.end()
+        await until(lambda: not behind.open)
+        await client.call_tool(tool)
+        kinds = set[str]()
+        with anyio.fail_after(10):
+            while len(kinds) < 2:
+                kinds.add(type(await anext(changes)).__name__)
     assert kinds == {"ResourceUpdated", "ToolsChanged"}
 
 
@@ -272,8 +271,7 @@ async def test_an_ended_process_is_restarted_by_the_next_request(near: str, tmp_
     starts = tmp_path / "starts"
     starts.touch()
     proxy = Server.proxy([sys.executable, CRASHING, str(starts)], env=PATHS)
-    async with connected(proxy, revision=near) as pair:
-        client: Any = pair.client
+    async with connect(proxy, revision=near) as client:
         with pytest.raises(RemoteError, match=r"does not answer: .*exit code 3"):
             await client.call_tool("crash")
         result = await client.call_tool("number")
@@ -286,8 +284,7 @@ async def test_restart_of_connect_is_in_force_instead(tmp_path: Path) -> None:
     starts.touch()
     command = [sys.executable, CRASHING, str(starts)]
     proxy = Server.proxy(command, env=PATHS, restart=Restart(limit=1, pauses=()))
-    async with connected(proxy, revision=NEWEST) as pair:
-        client: Any = pair.client
+    async with connect(proxy, revision=NEWEST) as client:
         with pytest.raises(RemoteError, match="started again"):
             await client.call_tool("crash")
         assert text_of(await client.call_tool("number")) == "2"
@@ -311,8 +308,7 @@ async def test_a_server_that_stays_away_is_tried_again_after_pauses() -> None:
             else:
                 await behind.serve(channel)
 
-    async with connected(Server.proxy(Away()), revision=NEWEST) as pair:
-        client: Any = pair.client
+    async with connect(Server.proxy(Away()), revision=NEWEST) as client:
         for number in ("1", "2"):  # the pauses begin anew after a session
             assert text_of(await client.call_tool("number")) == number
             is_away = True
@@ -343,8 +339,7 @@ async def test_a_proxy_ends_while_the_server_behind_is_silent() -> None:
     outer.mount(Server.proxy(Silent()), prefix="silent")
     outer.mount(Server("failing", lifespan=failing), prefix="failing")
     with anyio.fail_after(5), pytest.raises(ValueError, match="no database"):
-        async with connected(outer, revision=NEWEST):
-            raise AssertionError
+        await expect_refusal(connected(outer, revision=NEWEST))
 
 
 async def test_a_channel_is_used_once(tmp_path: Path) -> None:
@@ -352,8 +347,7 @@ async def test_a_channel_is_used_once(tmp_path: Path) -> None:
     near, far = queue_pair()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(behind.serve, far)
-        async with connected(Server.proxy(near), revision=NEWEST) as pair:
-            client: Any = pair.client
+        async with connect(Server.proxy(near), revision=NEWEST) as client:
             assert text_of(await client.call_tool("number")) == "1"
             behind.end()
             await until(lambda: not behind.open)
@@ -363,8 +357,7 @@ async def test_a_channel_is_used_once(tmp_path: Path) -> None:
 
 async def test_a_refused_subscription_is_refused_each_time() -> None:
     behind = Counted()
-    async with connected(Server.proxy(behind, revision=SESSION), revision=SESSION) as pair:
-        client: Any = pair.client
+    async with connect(Server.proxy(behind, revision=SESSION), revision=SESSION) as client:
         for _ in range(2):
             with pytest.raises(RemoteError, match="memo://none"):
                 await client.request("resources/subscribe", {"uri": "memo://none"})

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kit.live import server_with
 from kit.rules import module_of, revision_fixture
 from kit.wire import ALL
 from mcpgen_runtime import (
@@ -122,9 +123,7 @@ async def test_a_client_passes_merged_objects_and_wire_objects_in(revision: str)
 
 def asker() -> Server:
     """A server that asks by merged objects and lists of them."""
-    server = Server("asker")
 
-    @server.tool()
     async def ask(ctx: Context) -> str:
         session = ServerSession(ctx.request_context)
         message = models.SamplingMessage(role="user", content=models.TextContent(text="Oslo"))
@@ -133,7 +132,6 @@ def asker() -> Server:
         assert isinstance(said.content, models.TextContent)
         return " ".join([said.content.text, *(root.uri for root in roots.roots)])
 
-    @server.tool()
     async def form(ctx: Context) -> str:
         schema = models.ElicitRequestFormParamsRequestedSchema(
             properties={"city": models.StringSchema(title="City")}
@@ -143,11 +141,10 @@ def asker() -> Server:
         assert isinstance(result, models.ElicitResult)
         return str(result.content)
 
-    @server.tool()
     def block() -> models.TextContent:
         return models.TextContent(text="block")
 
-    return server
+    return server_with(ask, form, block)
 
 
 @pytest.mark.parametrize("revision", ASKING)

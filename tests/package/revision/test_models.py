@@ -9,11 +9,7 @@ import pytest
 from kit.rules import module_of
 from kit.scripted import connect_scripted
 from kit.wire import every
-from mcpgen_runtime import (
-    InvalidParamsError,
-    models,
-    replace,
-)
+from mcpgen_runtime import InvalidParamsError, models, replace
 
 TOOL: dict[str, Any] = {"name": "a", "inputSchema": {"type": "object"}}
 

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from kit.live import TEXT, App, FakeServer, live, names_back, text_of
+from kit.live import TEXT, App, FakeServer, live, names_back, server_with, text_of
 from kit.rules import revision_fixture
 from kit.samples import CALL, PARAMS
 from kit.simulation import on_virtual_clock
@@ -330,20 +330,17 @@ class Gate:
 
 def gated_server(gate: Gate, limit: int = LIMIT) -> Server:
     """A server whose tools wait at the gate, on their own or for the client as well."""
-    server = Server("gated", version="1", max_concurrent_requests=limit, drain=0)
 
-    @server.tool()
     async def wait() -> str:
         await gate.pass_through()
         return "through"
 
-    @server.tool()
     async def ask(ctx: Context) -> str:
         await gate.pass_through()
         await ctx.list_roots()
         return "told"
 
-    return server
+    return server_with(wait, ask, max_concurrent_requests=limit, drain=0)
 
 
 @asynccontextmanager

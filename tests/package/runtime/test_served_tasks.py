@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 
-from kit.requestor import ACCEPTED, RELATED, REVISION, Requestor, asking_server
+from kit.live import handlers_with
+from kit.requestor import ACCEPTED, RELATED, REVISION, Requestor, asking_server, requirement
 from kit.rules import module_of
 from kit.wire import encode_message
-from mcpgen_runtime import (
-    ClientHandlers,
-    ClientTasks,
-    InvalidParamsError,
-    decoder,
-)
+from mcpgen_runtime import ClientHandlers, ClientTasks, InvalidParamsError, decoder
 
 MODELS = module_of(REVISION)
-requirement = partial(pytest.mark.requirement, revisions=(REVISION,))
 ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
 TEXT = {"type": "text", "text": "Hello"}
 NAME: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -74,12 +68,6 @@ async def begin(server: Requestor, method: str = ELICIT, task: Any = None, **met
 
 @requirement("tasks.client-capability-shape", "tasks.declare-capability", "tasks.experimental")
 async def test_a_client_declares_the_requests_that_may_be_tasks() -> None:
-    class Elicits(ClientHandlers):
-        """Has forms alone."""
-
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            return ACCEPTED
-
     flags: dict[str, Any] = {"list": {}, "cancel": {}}
     both: dict[str, Any] = {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}}
     async with asking_server(Person(), tasks=True) as server:
@@ -87,7 +75,7 @@ async def test_a_client_declares_the_requests_that_may_be_tasks() -> None:
     for older in ("2024-11-05", "2025-06-18"):
         async with asking_server(Person(), older, tasks=True) as server:
             assert "tasks" not in server.capabilities
-    async with asking_server(Elicits(), tasks=ClientTasks()) as server:
+    async with asking_server(handlers_with(elicit=ACCEPTED), tasks=ClientTasks()) as server:
         requests: dict[str, Any] = {"elicitation": {"create": {}}}
         assert server.capabilities["tasks"] == {**flags, "requests": requests}
     async with asking_server(None, tasks=True) as server:

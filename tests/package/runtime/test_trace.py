@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
-from kit.live import Recorded
+from kit.live import Recorded, server_with
 from mcpgen_runtime import (
     REVISIONS,
     OutgoingMessage,
@@ -192,19 +192,13 @@ class Account(BaseModel):
     phrase: SecretStr
 
 
-def vault() -> Server:
-    server = Server("vault", show_errors=True)
-
-    @server.tool()
-    def unlock(
-        door: str,
-        answer: Annotated[SecretStr, Field(min_length=5)],
-        others: list[Account] | None = None,
-        code: Annotated[int, msgspec.Meta(extra_json_schema={"writeOnly": True})] = 0,
-    ) -> str:
-        return f"{door}: {len(answer.get_secret_value())}"
-
-    return server
+def unlock(
+    door: str,
+    answer: Annotated[SecretStr, Field(min_length=5)],
+    others: list[Account] | None = None,
+    code: Annotated[int, msgspec.Meta(extra_json_schema={"writeOnly": True})] = 0,
+) -> str:
+    return f"{door}: {len(answer.get_secret_value())}"
 
 
 @pytest.mark.parametrize("revision", [min(REVISIONS), max(REVISIONS)])
@@ -215,7 +209,7 @@ async def test_a_server_masks_arguments_of_secret_types(trace: Path, revision: s
         "others": [{"owner": "Ada", "phrase": "open sesame"}],
         "code": 4711,
     }
-    async with connect(vault(), revision=revision) as client:
+    async with connect(server_with(unlock, show_errors=True), revision=revision) as client:
         assert await client.call_tool("unlock", arguments, returns=str) == "green: 9"
         with suppress(RemoteError):  # that of older revisions
             await client.call_tool("unlock")
@@ -245,7 +239,7 @@ async def test_a_call_in_a_batch_is_masked_before_another_one(trace: Path) -> No
 
 
 async def test_an_error_about_a_secret_argument_does_not_show_it() -> None:
-    async with connect(vault(), revision="2025-11-25") as client:
+    async with connect(server_with(unlock, show_errors=True), revision="2025-11-25") as client:
         with pytest.raises(ToolFailedError, match="'answer'") as info:
             await client.call_tool("unlock", {"door": "green", "answer": "fish"}, returns=str)
     assert "fish" not in str(info.value)

@@ -17,6 +17,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.live import open_and_close, server_with
 from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime import ConnectFailedError, ConnectionClosedError, Principal, Server, connect
 
@@ -51,15 +52,19 @@ async def test_a_cancellation_ends_it_and_signals_stay_the_callers(
         yield
         events.append("left")
 
-    server = Server("tester", lifespan=lifespan, drain=0.1)
     before = signal.getsignal(signal.SIGTERM)
 
-    @server.tool()
     def double(number: int) -> int:
         return 2 * number
 
     async with anyio.create_task_group() as tasks:
-        url = await tasks.start(partial(server.run_async, http="127.0.0.1:0", path="/here"))
+        url = await tasks.start(
+            partial(
+                server_with(double, lifespan=lifespan, drain=0.1).run_async,
+                http="127.0.0.1:0",
+                path="/here",
+            )
+        )
         assert url.endswith("/here")
         assert f"serving at {url}\n" in capsys.readouterr().err
         assert signal.getsignal(signal.SIGTERM) is before
@@ -69,8 +74,7 @@ async def test_a_cancellation_ends_it_and_signals_stay_the_callers(
         tasks.cancel_scope.cancel()
     assert events == ["entered", "left"]
     with pytest.raises(ConnectFailedError):
-        async with connect(url):
-            pass
+        await open_and_close(connect(url))
 
 
 @on_trio

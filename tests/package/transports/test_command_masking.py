@@ -7,14 +7,10 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
+from kit.live import expect_refusal
 from kit.stdio_process import script
 from kit.wire import HANDSHAKE
-from mcpgen_runtime import (
-    RequestTimeoutError,
-    ServerStartError,
-    Timeouts,
-    connect,
-)
+from mcpgen_runtime import RequestTimeoutError, ServerStartError, Timeouts, connect
 from mcpgen_runtime.command_masking import COMMAND_TEXT, masked_command
 from mcpgen_runtime.transports.process import open_process
 
@@ -107,5 +103,4 @@ async def test_a_text_in_the_place_of_a_command_is_not_shown_whole() -> None:
     with pytest.raises(ValueError, match=r"--api-key=\*\*\* --token \*\*\*"):
         await open_process(text)
     with pytest.raises(TypeError, match=r"--api-key=\*\*\* --token \*\*\*"):
-        async with connect(text):
-            pytest.fail("it is no command")
+        await expect_refusal(connect(text))

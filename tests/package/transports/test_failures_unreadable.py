@@ -33,10 +33,7 @@ from mcpgen_runtime import (
     Timeouts,
     connect,
 )
-from mcpgen_runtime.protocol.jsonrpc import (
-    InvalidMessage,
-    parse,
-)
+from mcpgen_runtime.protocol.jsonrpc import InvalidMessage, parse
 from mcpgen_runtime.runtime.peer import UNMATCHED_SECONDS
 
 JSON = "expected JSON: "
@@ -319,8 +316,7 @@ async def test_an_error_about_an_event_says_what_came_without_sending_again(
         await reply.part(b"id: 1\ndata: " + text + b"\n\n")
         await reply.end()
 
-    script = Script(revision)
-    script.on["tools/list"] = say
+    script = Script(revision, on={"tools/list": say})
     async with connect_scripted(script) as (client, http):
         with pytest.raises(McpError) as caught:
             await client.list_tools()

@@ -21,6 +21,7 @@ import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
 
+from kit.live import open_and_close
 from kit.processes import (
     CHILD,
     DEADLINE,
@@ -128,8 +129,7 @@ async def test_standard_error_is_passed_on_by_lines_and_is_no_failure() -> None:
 
 @pytest.mark.requirement("stdio.stderr-client-choice", revisions=EVERY_REVISION)
 async def test_standard_error_goes_to_ours_by_default(capsys: pytest.CaptureFixture[str]) -> None:
-    async with server(python("print('a word', file=sys.stderr, flush=True)", ECHO)):
-        pass
+    await open_and_close(server(python("print('a word', file=sys.stderr, flush=True)", ECHO)))
     assert capsys.readouterr().err == "a word\n"
 
 
@@ -331,9 +331,7 @@ def lifeline(tmp_path: Path) -> Lifeline:
     return Lifeline(tmp_path)
 
 
-async def test_a_dead_server_whose_child_holds_the_output_has_ended(
-    lifeline: Lifeline,
-) -> None:
+async def test_a_dead_server_whose_child_holds_the_output_has_ended(lifeline: Lifeline) -> None:
     starts = "print('{}', flush=True); subprocess.Popen([sys.executable, '-c', child + ends, "
     starts += f"{lifeline.path!r}]); sys.stdin.readline()"
     async with server(python(CHILD, starts)) as channel:
@@ -352,9 +350,7 @@ async def test_a_dead_server_whose_child_holds_the_output_has_ended(
     "stdio.shutdown-client-portable",
     revisions=EVERY_REVISION,
 )
-async def test_closing_ends_the_input_and_signals_no_server_that_exits(
-    tmp_path: Path,
-) -> None:
+async def test_closing_ends_the_input_and_signals_no_server_that_exits(tmp_path: Path) -> None:
     records = f"""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(9))
     print("{{}}", flush=True)
@@ -524,8 +520,7 @@ async def test_a_forked_copy_that_exits_ends_no_server_of_its_parent(anyio_backe
 
 
 async def test_no_descriptor_is_left_open() -> None:
-    async with server(python(ECHO)):
-        pass
+    await open_and_close(server(python(ECHO)))
     before = set(Path("/proc/self/fd").iterdir())
     async with server(python(ECHO)) as channel:
         await channel.send(OutgoingMessage(b"1"))

@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kit.live import expect_refusal
 from kit.processes import PACKAGE_ROOT
 from kit.stdio_process import PATHS, SERVER, process, script
 from kit.wire import HANDSHAKE, PER_REQUEST, every, facts, modern, request
@@ -284,8 +285,7 @@ async def test_a_server_that_fails_to_start_shows_exit_code_and_output(
     revision: str | None, code: str, exit_code: int, text: str
 ) -> None:
     with anyio.fail_after(20), pytest.raises(ServerStartError) as failed:
-        async with connect(script(code), revision=revision, env=PATHS):
-            pytest.fail("it never started")
+        await expect_refusal(connect(script(code), revision=revision, env=PATHS))
     assert failed.value.exit_code == exit_code
     assert text in str(failed.value)
     assert f"exit code {exit_code}" in str(failed.value)

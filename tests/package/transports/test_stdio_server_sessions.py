@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
-from kit.live import text_of
+from kit.live import handlers_with, text_of
+from kit.respondent import accept_result
 from kit.rules import module_of, revisions_holding
 from kit.stdio_process import PATHS, SCRIPT, SERVER, process, script
 from kit.wire import HANDSHAKE, INITIALIZED, PER_REQUEST, every, facts, modern, request
-from mcpgen_runtime import ClientHandlers, RequestContext, RequestTimeoutError, connect
+from mcpgen_runtime import RequestTimeoutError, connect
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 
@@ -129,11 +129,8 @@ def test_a_change_that_nobody_listens_to_is_not_written(revision: str) -> None:
 @pytest.mark.requirement("stdio.server-sends-no-requests")
 @modern
 async def test_a_tool_that_asks_the_user_does_so_by_its_result(revision: str) -> None:
-    class Answers(ClientHandlers):
-        async def elicit(self, params: Any, ctx: RequestContext) -> Any:
-            return {"action": "accept", "content": {"city": "Oslo"}}
-
-    async with connect(SERVER, revision=revision, env=PATHS, handlers=Answers()) as client:
+    handlers = handlers_with(elicit=accept_result(city="Oslo"))
+    async with connect(SERVER, revision=revision, env=PATHS, handlers=handlers) as client:
         assert text_of(await client.call_tool("ask")) == "Oslo"
     with process(revision) as server:
         server.call("ask", {}, id=1, capabilities={"elicitation": {}})

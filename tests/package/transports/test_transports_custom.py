@@ -10,16 +10,14 @@ import anyio
 import anyio.abc
 import pytest
 
-from kit.live import text_of
+from kit.live import handlers_with, text_of
 from kit.wire import every, facts
 from mcpgen_runtime import (
     Channel,
-    ClientHandlers,
     ConnectionClosedError,
     Context,
     OutgoingMessage,
     RemoteError,
-    RequestContext,
     RequestTimeoutError,
     Server,
     connect,
@@ -109,14 +107,10 @@ def full_server(started: anyio.Event, stopped: anyio.Event) -> Server:
 async def test_the_same_session_runs_over_a_binding(revision: str) -> None:
     logs: list[Any] = []
     progress: list[float] = []
-
-    class Handlers(ClientHandlers):
-        async def logging_message(self, params: Any, ctx: RequestContext) -> None:
-            logs.append(params.data)
-
+    handlers = handlers_with(logging_message=lambda params: logs.append(params.data))
     started, stopped = anyio.Event(), anyio.Event()
     server = full_server(started, stopped)
-    async with connect_queues(server, revision, handlers=Handlers()) as (client, _, _):
+    async with connect_queues(server, revision, handlers=handlers) as (client, _, _):
         client.ask_for_logs("error")
         result = await client.call_tool(
             "count", {"to": 3}, on_progress=lambda value, *_: progress.append(value)

@@ -22,6 +22,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StringConstraints
 
 import mcpgen_runtime
+from kit.live import server_with
 from kit.wire import ALL, every, facts, speaking_to, text_in
 from mcpgen_runtime import Server, ToolResult, testing
 from mcpgen_runtime.server.toolkit.signatures import read
@@ -476,14 +477,11 @@ class Part:
 
 
 async def test_a_recursive_class_is_a_structured_object() -> None:
-    shelf = Server("shelf")
-
-    @shelf.tool()
     def take(part: Part) -> Part:
         return part
 
     wire = {"name": "desk", "parts": [{"name": "leg", "parts": []}]}
-    async with testing.connected(shelf) as pair:
+    async with testing.connected(server_with(take)) as pair:
         result = await pair.client.call_tool("take", {"part": wire})
         (tool,) = await pair.client.list_tools()
     assert result.structured_content == wire

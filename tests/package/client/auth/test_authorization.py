@@ -16,8 +16,9 @@ import pytest
 import mcpgen_runtime
 from documents import examples
 from kit.auth_answers import REDIRECT_URI
-from kit.http_script import Script
+from kit.http_script import Script, says
 from kit.http_server import Asked, HttpServer, Reply
+from kit.live import open_and_close
 from kit.rules import revisions_holding
 from kit.wire import SESSIONS
 from mcpgen_runtime import (
@@ -108,8 +109,7 @@ async def test_a_client_gets_a_token_and_sends_it_with_every_request(revision: s
 async def test_without_auth_no_token_is_sent_and_a_refusal_is_an_error(revision: str) -> None:
     async with run_protected_server(revision) as (script, _):
         with pytest.raises(HttpStatusError, match="401"):
-            async with client_of(script, None):
-                pass
+            await open_and_close(client_of(script, None))
         script.open = lambda asked: True
         async with client_of(script, None) as client:
             await client.call_tool("echo")
@@ -193,8 +193,7 @@ async def test_a_failing_token_endpoint_keeps_the_refresh_token(revision: str) -
         script.issuer.refused = (503, {"error": "invalid_grant"})
         auth = agreeing_user(script.issuer, store=store)
         with pytest.raises(AuthorizationError, match="HTTP 503"):
-            async with client_of(script, auth):
-                pass
+            await open_and_close(client_of(script, auth))
         assert script.issuer.visits == []
         script.issuer.refused = None
         async with client_of(script, auth) as client:
@@ -257,12 +256,8 @@ async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: st
 @with_step_up
 async def test_endless_refusals_end_after_three_authorizations(revision: str) -> None:
     async with run_protected_server(revision) as (script, _):
-
-        async def refuse(asked: Asked, reply: Reply) -> None:
-            header = 'Bearer error="insufficient_scope", scope="more"'
-            await reply.whole(403, WWW_Authenticate=header)
-
-        script.on["tools/call"] = refuse
+        header = 'Bearer error="insufficient_scope", scope="more"'
+        script.on["tools/call"] = says(b"", 403, WWW_Authenticate=header)
         async with client_of(script, agreeing_user(script.issuer)) as client:
             for _ in range(2):
                 with pytest.raises(HttpStatusError, match="403"):
@@ -301,11 +296,7 @@ async def test_a_403_without_insufficient_scope_starts_no_flow(
     revision: str, status: int, error: str
 ) -> None:
     async with run_protected_server(revision) as (script, _):
-
-        async def refuse(asked: Asked, reply: Reply) -> None:
-            await reply.whole(status, WWW_Authenticate=f'Bearer error="{error}"')
-
-        script.on["tools/call"] = refuse
+        script.on["tools/call"] = says(b"", status, WWW_Authenticate=f'Bearer error="{error}"')
         async with client_of(script, agreeing_user(script.issuer)) as client:
             with pytest.raises(HttpStatusError, match=f"{status}"):
                 await client.call_tool("echo")
@@ -321,8 +312,7 @@ async def test_a_token_refused_when_just_issued_ends_the_attempt(revision: str) 
     async with run_protected_server(revision) as (script, server):
         script.issuer.valid = Refusing()
         with pytest.raises(HttpStatusError, match="401"):
-            async with client_of(script, agreeing_user(script.issuer)):
-                pass
+            await open_and_close(client_of(script, agreeing_user(script.issuer)))
         assert [asked.target for asked in server.asked if asked.verb == "POST"].count("/mcp") == 2
         assert len(script.issuer.visits) == len(script.issuer.forms) == 1
 
@@ -372,8 +362,7 @@ async def test_given_credentials_stay_at_their_first_issuer(revision: str) -> No
         async with client_of(script, auth):
             script.issuer = other
         with pytest.raises(AuthorizationError, match="expected the authorization server"):
-            async with client_of(script, auth):
-                pass
+            await open_and_close(client_of(script, auth))
         assert (other.visits, other.forms) == ([], [])
 
 
@@ -401,8 +390,7 @@ async def test_logs_and_texts_hold_no_secret(
 async def test_no_token_is_sent_without_tls(revision: str) -> None:
     for auth in (OAuth("Agent"), Bearer("hidden")):
         with pytest.raises(AuthorizationError, match="https") as caught:
-            async with connect("http://mcp.example/mcp", auth=auth, revision=revision):
-                pass
+            await open_and_close(connect("http://mcp.example/mcp", auth=auth, revision=revision))
         assert "hidden" not in str(caught.value)
 
 
@@ -414,16 +402,14 @@ async def test_a_foreign_token_is_sent_and_requested_again_if_refused() -> None:
             await client.list_tools()
         assert script.authorizations[:2] == ["Bearer first", "Bearer second"]
         with pytest.raises(HttpStatusError, match="401"):
-            async with client_of(script, Bearer("wrong")):
-                pass
+            await open_and_close(client_of(script, Bearer("wrong")))
 
 
 @pytest.mark.parametrize("token", ["", "a b", "a\r\nX: y", "\xe9"])
 async def test_a_token_that_no_header_can_hold_is_not_sent(token: str) -> None:
     async with HttpServer(Script("2025-11-25")) as server:
         with pytest.raises(AuthorizationError, match="visible ASCII") as caught:
-            async with connect(server.url, auth=Bearer(token)):
-                pass
+            await open_and_close(connect(server.url, auth=Bearer(token)))
         assert token not in str(caught.value) or not token
         assert server.asked == []
 
@@ -540,8 +526,7 @@ async def test_a_redirect_to_another_origin_is_followed_with_no_token_and_for_no
         async with HttpServer(refuse) as server:
             auth = agreeing_user(script.issuer)
             with pytest.raises(McpError) as caught:
-                async with connect(server.url, auth=auth, revision=revision):
-                    pass
+                await open_and_close(connect(server.url, auth=auth, revision=revision))
         assert "inside" not in str(caught.value)
     assert seen == []
 
@@ -678,8 +663,7 @@ async def test_a_server_that_always_wants_another_nonce_is_left(revision: str) -
         script.is_endless = True
         async with serve_script(script):
             with pytest.raises(HttpStatusError, match="401"):
-                async with client_of(script, agreeing_user(issuer, dpop=True)):
-                    pass
+                await open_and_close(client_of(script, agreeing_user(issuer, dpop=True)))
         assert len(script.proofs) == 5
 
 

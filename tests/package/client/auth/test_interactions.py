@@ -20,6 +20,7 @@ from anyio import from_thread, to_thread
 from kit.auth_answers import REDIRECT_URI
 from kit.cached import Clock
 from kit.http_server import Asked, Reply
+from kit.live import open_and_close
 from kit.rules import revisions_holding
 from kit.wire import SESSIONS
 from mcpgen_runtime import (
@@ -35,12 +36,7 @@ from mcpgen_runtime import (
 from mcpgen_runtime.auth.identifiers import canonical_resource
 from mcpgen_runtime.auth.token_endpoint import grant_key
 from mcpgen_runtime.client.auth.interactions import PROMPT_SECONDS, PROMPTS, PromptLimit
-from package.client.auth.protected import (
-    agreeing_user,
-    client_of,
-    run_issuer,
-    run_protected_server,
-)
+from package.client.auth.protected import agreeing_user, client_of, run_issuer, run_protected_server
 from package.client.auth.test_device_flow import DeviceIssuer
 from requirements import EVERY_REVISION, requirement
 
@@ -342,17 +338,14 @@ async def test_codes_for_other_devices_count_too() -> None:
         key = grant_key(canonical_resource(script.url))
         for _ in range(PROMPTS - 1):
             auth.settings.prompts.add(key)
-        async with client_of(script, auth):
-            pass
+        await open_and_close(client_of(script, auth))
         await store.save(key, None)
         with pytest.raises(AuthorizationError, match=f"{PROMPTS} times"):
-            async with client_of(script, auth):
-                pass
+            await open_and_close(client_of(script, auth))
         assert len(shown) == 1
         async with run_issuer(DeviceIssuer()) as script.issuer:  # nor is a client registered there
             with pytest.raises(AuthorizationError, match=f"{PROMPTS} times"):
-                async with client_of(script, auth):
-                    pass
+                await open_and_close(client_of(script, auth))
         assert script.issuer.registered == {}
 
 

@@ -16,8 +16,9 @@ import pytest
 
 from kit.cached import Clock
 from kit.certificates import write_certificate
-from kit.http_script import Script
+from kit.http_script import Script, says
 from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.live import open_and_close
 from kit.wire import streamable
 from mcpgen_runtime import (
     REVISIONS,
@@ -30,12 +31,7 @@ from mcpgen_runtime import (
     PrivateKey,
     connect,
 )
-from mcpgen_runtime.auth.steps import (
-    Fetch,
-    Fetched,
-    Flow,
-    PrepareRedirect,
-)
+from mcpgen_runtime.auth.steps import Fetch, Fetched, Flow, PrepareRedirect
 from mcpgen_runtime.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
 from mcpgen_runtime.client.auth.flow_driver import AuthFetcher, FlowDriver
 from mcpgen_runtime.client.auth.token_authorizer import TokenAuthorizer
@@ -240,27 +236,17 @@ async def test_a_response_that_another_token_can_not_change_is_final(
     assert not await authorizer.wants_retry(response, OLD, (method, url, None), attempts)
 
 
-def refuses(status: int, challenge: str, body: bytes = b"") -> Handler:
-    """A server that refuses each request."""
-
-    async def handler(asked: Asked, reply: Reply) -> None:
-        await reply.whole(status, body, WWW_Authenticate=challenge)
-
-    return handler
-
-
 async def refusal(handler: Handler, revision: str, **how: Any) -> str:
     """The text of the error of a client."""
     async with HttpServer(handler) as server:
         with pytest.raises(HttpStatusError) as refused:
-            async with connect(server.url, revision=revision, **how):
-                pass
+            await open_and_close(connect(server.url, revision=revision, **how))
     return str(refused.value)
 
 
 @streamable
 async def test_a_refusal_without_credentials_names_the_ways_to_some(revision: str) -> None:
-    text = await refusal(refuses(401, "Bearer"), revision)
+    text = await refusal(says(b"", 401, WWW_Authenticate="Bearer"), revision)
     assert "HTTP 401" in text
     assert "auth=OAuth(" in text
     assert "auth='...'" in text
@@ -270,7 +256,7 @@ async def test_a_refusal_without_credentials_names_the_ways_to_some(revision: st
 @streamable
 async def test_a_refusal_of_credentials_says_so(how: dict[str, Any], revision: str) -> None:
     challenge = 'Bearer error="invalid_token", error_description="it ended yesterday"'
-    text = await refusal(refuses(401, challenge), revision, **how)
+    text = await refusal(says(b"", 401, WWW_Authenticate=challenge), revision, **how)
     assert "the server's reason: it ended yesterday" in text
     assert "the credentials of auth= or headers= were refused" in text
     assert "s3cret" not in text
@@ -280,12 +266,14 @@ async def test_a_refusal_of_credentials_says_so(how: dict[str, Any], revision: s
 @streamable
 async def test_the_reason_is_escaped_bounded_and_given_once(revision: str) -> None:
     loud = 'Bearer error_description="\x1b[2Jred{}"'.format("x" * 5000)
-    text = await refusal(refuses(401, loud), revision)
+    text = await refusal(says(b"", 401, WWW_Authenticate=loud), revision)
     assert "\x1b" not in text
     assert len(text) < 1000
-    twice = refuses(401, 'Bearer error_description="who are you"', b"who are you")
+    challenge = 'Bearer error_description="who are you"'
+    twice = says(b"who are you", 401, "text/plain", WWW_Authenticate=challenge)
     assert (await refusal(twice, revision)).count("who are you") == 1
-    code = await refusal(refuses(403, 'Bearer error="insufficient_scope"'), revision)
+    insufficient = says(b"", 403, WWW_Authenticate='Bearer error="insufficient_scope"')
+    code = await refusal(insufficient, revision)
     assert "the server's reason: insufficient_scope" in code
     assert "auth=" not in code
 
@@ -297,7 +285,6 @@ async def test_the_reason_is_escaped_bounded_and_given_once(revision: str) -> No
 async def test_a_text_that_is_no_token_is_refused_before_it_is_sent(auth: str, text: str) -> None:
     async with HttpServer(Script("2025-11-25")) as server:
         with pytest.raises(ValueError, match=text) as refused:
-            async with connect(server.url, auth=auth):
-                pass
+            await open_and_close(connect(server.url, auth=auth))
         assert "s3cret" not in str(refused.value)
         assert server.asked == []

@@ -10,7 +10,7 @@ from typing import Any
 
 from kit.live import FakeServer
 from kit.wire import HANDSHAKE
-from mcpgen_runtime import REVISIONS, LockDifference, OutgoingMessage, connect
+from mcpgen_runtime import REVISIONS, LockDifference, connect
 
 METHODS = {
     "tools/list": "tools",
@@ -114,14 +114,11 @@ class ListingServer(FakeServer):
         """The methods of the requests so far."""
         return [request["method"] for request in self.heard]
 
-    async def send(self, message: OutgoingMessage) -> None:
-        known = len(self.heard)
-        await super().send(message)
-        for request in self.heard[known:]:
-            if "id" in request and self.held is not None:
-                self.held.append(request)
-            elif "id" in request:
-                await self._answer(request)
+    async def respond(self, message: dict[str, Any]) -> None:
+        if "id" in message and self.held is not None:
+            self.held.append(message)
+        elif "id" in message:
+            await self._answer(message)
 
     async def let_go(self) -> None:
         """Answer the requests that were held, and those to come at once."""
@@ -176,11 +173,7 @@ NEW_TOOL = at(SHOP, "tools/+", {"name": "pay", "inputSchema": {"type": "object"}
 async def record(path: Path, lists: Mapping[str, Any] = SHOP, revision: str = LATEST) -> None:
     """Write the lock of a server with some lists."""
     opening = connect(
-        ListingServer(lists),
-        revision=revision,
-        lock=path,
-        lock_name="shop",
-        on_new_server="record",
+        ListingServer(lists), revision=revision, lock=path, lock_name="shop", on_new_server="record"
     )
     async with opening:
         pass

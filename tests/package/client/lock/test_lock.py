@@ -15,6 +15,7 @@ import anyio
 import pytest
 from msgspec import Raw
 
+from kit.live import open_and_close
 from kit.stdio_process import PATHS, SERVER
 from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles
 from mcpgen_runtime import (
@@ -157,7 +158,6 @@ async def test_a_function_decides_once_for_each_content(
 
 
 async def test_an_error_of_the_function_admits_nothing(recorded: Path) -> None:
-
     def ask(difference: LockDifference) -> bool:
         raise RuntimeError("the terminal is gone")
 
@@ -232,7 +232,6 @@ async def test_as_many_items_are_remembered_as_a_list_may_have(
 
 
 async def test_changes_are_compared_one_after_another_and_before_calls(recorded: Path) -> None:
-
     async def be_refused() -> None:
         with pytest.raises(LockMismatchError):
             await client.call_tool("order")
@@ -326,8 +325,7 @@ def test_a_server_without_a_name_is_named_without_secrets(target: Any, name: str
 )
 async def test_options_that_make_no_sense_are_errors(options: Any, error: str) -> None:
     with pytest.raises((TypeError, ValueError), match=error):
-        async with connect(Server("shop"), **options):
-            pass
+        await open_and_close(connect(Server("shop"), **options))
 
 
 @both_lifecycles
@@ -335,22 +333,23 @@ async def test_an_unknown_server_or_an_older_revision_is_refused(
     recorded: Path, revision: str
 ) -> None:
     with pytest.raises(LockMismatchError, match="server 'other' is not in the lock") as refused:
-        async with connect(ListingServer(), revision=revision, lock=recorded, lock_name="other"):
-            pass
+        await open_and_close(
+            connect(ListingServer(), revision=revision, lock=recorded, lock_name="other")
+        )
     assert refused.value.difference.kind == "server"
     assert "mcpgen contract accept" in refused.value.__notes__[0]
     match = f"the session has {HANDSHAKE[0]}, the lock has {LATEST}"
     with pytest.raises(LockMismatchError, match=match):
-        async with locked(recorded, ListingServer(), HANDSHAKE[0], on_new_server="record"):
-            pass
+        await open_and_close(
+            locked(recorded, ListingServer(), HANDSHAKE[0], on_new_server="record")
+        )
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_one_file_has_all_servers_of_a_configuration(path: Path) -> None:
     entry = {"command": SERVER[0], "args": SERVER[1:], "env": PATHS}
     config = {"mcpServers": {"one": entry, "two": entry}}
-    async with connect(config, lock=path, on_new_server="record"):
-        pass
+    await open_and_close(connect(config, lock=path, on_new_server="record"))
     lock = json.loads(path.read_text())
     assert {*lock["servers"]} == {"one", "two"}
     tools = lock["servers"]["two"]["tools"]
@@ -612,8 +611,7 @@ async def test_a_file_that_is_no_lock_is_an_error(path: Path, data: bytes, error
     path.write_bytes(data)
     for how in ({}, {"on_new_server": "record"}):
         with pytest.raises(LockFileError) as wrong:
-            async with locked(path, ListingServer(), **how):
-                pass
+            await open_and_close(locked(path, ListingServer(), **how))
         assert error in str(wrong.value)
     assert path.read_bytes() == data
 
@@ -621,14 +619,12 @@ async def test_a_file_that_is_no_lock_is_an_error(path: Path, data: bytes, error
 async def test_an_item_that_was_changed_by_hand_is_an_error(recorded: Path) -> None:
     recorded.write_text(recorded.read_text().replace("Orders an item.", "Orders a thing."))
     with pytest.raises(LockFileError, match="/servers/shop/tools/order: was changed by hand"):
-        async with locked(recorded, ListingServer()):
-            pass
+        await open_and_close(locked(recorded, ListingServer()))
 
 
 async def test_no_file_is_an_error(path: Path) -> None:
     with pytest.raises(LockFileError, match="mcpgen contract accept writes it"):
-        async with locked(path, ListingServer()):
-            pass
+        await open_and_close(locked(path, ListingServer()))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
@@ -636,8 +632,7 @@ async def test_a_pipe_or_a_folder_is_no_lock(path: Path) -> None:
     os.mkfifo(path)
     for place in (path, path.parent):
         with pytest.raises(LockFileError, match="expected a regular file"):
-            async with locked(place, ListingServer()):
-                pass
+            await open_and_close(locked(place, ListingServer()))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")

@@ -152,23 +152,15 @@ async def test_the_endpoint_is_where_it_is_said_to_be(
             assert (reply.status, path in reply.error["message"]) == (404, True)
 
 
-def fastapi_with(path: str, app: Any) -> FastAPI:
-    made = FastAPI()
-    made.mount(path, app)
-    return made
-
-
 @pytest.mark.parametrize(
     ("make", "path"),
     [
         (lambda app: Starlette(routes=[Route("/mcp", app)]), "/mcp"),
         (
-            lambda app: Starlette(
-                routes=[Mount("/a", Starlette(routes=[Mount("/b", app)]))],
-            ),
+            lambda app: Starlette(routes=[Mount("/a", Starlette(routes=[Mount("/b", app)]))]),
             "/a/b/mcp",
         ),
-        (lambda app: fastapi_with("/api", app), "/api/mcp"),
+        (lambda app: FastAPI(routes=[Mount("/api", app)]), "/api/mcp"),
     ],
 )
 async def test_it_works_in_an_application_that_runs_no_lifespan_of_it(make: Any, path: str) -> None:
@@ -250,11 +242,7 @@ asyncio.run(main())
 print(sent[0]["status"])
 """
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=PACKAGE_ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
+        [sys.executable, "-c", code], cwd=PACKAGE_ROOT, capture_output=True, text=True, timeout=60
     )
     assert (done.stderr, done.stdout) == ("", "400\n")
 

@@ -90,28 +90,19 @@ async def test_a_stream_on_request_opens_before_the_handler_answers(
             assert text_in(await stream.message()) == "done"
 
 
-def batch(*names: str) -> list[dict[str, Any]]:
-    """Calls of tools, with ids from 1 on."""
-    return [
-        request(
-            WITH_BATCHES,
-            "tools/call",
-            {"name": name, "arguments": {"number": id} if name == "wait" else {}},
-            id=id,
-        )
-        for id, name in enumerate(names, 1)
-    ]
-
-
 @on_virtual_clock
 async def test_no_answer_of_a_batch_is_lost_while_its_stream_opens(waiting: WaitingServer) -> None:
-    async with speaking(waiting.server, WITH_BATCHES, keep_alive=1.0) as http:
-        message = batch("plain", "plain", "wait")
-        async with http.stream("POST", message, begun=False) as stream:
-            stream.stop_reading()
-            await waiting.until(begun=1)
-            await anyio.sleep_until(5.0)  # the stream waits to be read
-            waiting.go.set()
-            await waiting.until(returned=1)
-            stream.read_on()
-            assert sorted(answer["id"] for answer in await stream.messages()) == [1, 2, 3]
+    plain: dict[str, Any] = {"name": "plain", "arguments": {}}
+    calls = [plain, plain, {"name": "wait", "arguments": {"number": 3}}]
+    batch = [request(WITH_BATCHES, "tools/call", call, id=id) for id, call in enumerate(calls, 1)]
+    async with (
+        speaking(waiting.server, WITH_BATCHES, keep_alive=1.0) as http,
+        http.stream("POST", batch, begun=False) as stream,
+    ):
+        stream.stop_reading()
+        await waiting.until(begun=1)
+        await anyio.sleep_until(5.0)  # the stream waits to be read
+        waiting.go.set()
+        await waiting.until(returned=1)
+        stream.read_on()
+        assert sorted(answer["id"] for answer in await stream.messages()) == [1, 2, 3]

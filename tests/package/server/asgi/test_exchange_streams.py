@@ -13,7 +13,7 @@ from kit.asgi_client import BOTH, JSON, SESSION, SSE, asgi, fields_of, speaking
 from kit.live import server_with
 from kit.web import Web
 from kit.wire import CHANGED, PER_REQUEST, SESSIONS, modern, request, sessions, streamable, text_in
-from mcpgen_runtime import Context, Server
+from mcpgen_runtime import Context
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
@@ -159,13 +159,8 @@ async def test_many_streams_at_once_have_what_belongs_to_their_own_request(revis
         assert (last["id"], text_in(last)) == (number, "counted to 2")
 
 
-def asking_server() -> Server:
-    """A server with a tool that asks for roots."""
-
-    async def asks(ctx: Context) -> str:
-        return str(len(await ctx.list_roots()))
-
-    return server_with(asks)
+async def asks(ctx: Context) -> str:
+    return str(len(await ctx.list_roots()))
 
 
 ASKS = {"name": "asks", "arguments": {}}
@@ -177,7 +172,7 @@ ASKS = {"name": "asks", "arguments": {}}
 async def test_a_client_request_comes_on_a_stream_and_is_answered_by_a_post(
     revision: str, answers: Any
 ) -> None:
-    async with speaking(asking_server(), revision, {"roots": {}}, answers=answers) as http:
+    async with speaking(server_with(asks), revision, {"roots": {}}, answers=answers) as http:
         call = http.asking(revision, "tools/call", ASKS, begun=answers == "auto")
         async with http.stream("GET") as opened, call as mine:
             question = await (opened if answers == "json" else mine).message()
@@ -194,7 +189,7 @@ async def test_a_client_request_comes_on_a_stream_and_is_answered_by_a_post(
 @pytest.mark.one_process
 @sessions
 async def test_an_id_in_use_is_refused_and_its_first_use_answered(revision: str) -> None:
-    async with speaking(asking_server(), revision, {"roots": {}}) as http:
+    async with speaking(server_with(asks), revision, {"roots": {}}) as http:
         async with http.asking(revision, "tools/call", ASKS, id=5) as first:
             question = await first.message()
             again = await http.ask(revision, "ping", id=5)
@@ -211,7 +206,7 @@ async def test_an_id_in_use_is_refused_and_its_first_use_answered(revision: str)
 @modern
 async def test_without_sessions_a_question_to_the_client_is_in_the_result(revision: str) -> None:
     able: dict[str, Any] = {"roots": {}}
-    async with asgi(asking_server()) as http:
+    async with asgi(server_with(asks)) as http:
         reply = await http.ask(revision, "tools/call", ASKS, capabilities=able)
     assert [each for each in reply.messages if "method" in each and "id" in each] == []
     assert reply.result["resultType"] == "input_required"

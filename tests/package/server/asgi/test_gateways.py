@@ -21,11 +21,6 @@ DISCOVER = "server/discover"
 old_header = pytest.mark.parametrize("header", [None, *SESSIONS], ids=str)
 
 
-def discover(revision: str, *, with_meta: bool) -> dict[str, Any]:
-    bare: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": DISCOVER, "params": {}}
-    return request(revision, DISCOVER) if with_meta else bare
-
-
 @modern
 @old_header
 @pytest.mark.parametrize("with_meta", [True, False], ids=["meta", "no meta"])
@@ -33,10 +28,12 @@ def discover(revision: str, *, with_meta: bool) -> dict[str, Any]:
 async def test_a_discovery_with_an_old_header_is_answered_in_a_session_or_none(
     revision: str, header: str | None, with_meta: bool, session: str | None
 ) -> None:
+    bare: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": DISCOVER, "params": {}}
+    message = request(revision, DISCOVER) if with_meta else bare
     async with asgi(Web().server) as http:
         if session is not None:
             await http.initialize(session)
-        reply = await http.post(discover(revision, with_meta=with_meta), **{VERSION: header})
+        reply = await http.post(message, **{VERSION: header})
         assert (reply.status, reply.error["code"], reply.json["id"]) == (200, -32601, 1)
         assert SESSION not in reply.fields
         if session is not None:

@@ -11,7 +11,7 @@ import pytest
 from kit.asgi_client import Http, asgi, fields_of
 from kit.asgi_stream import Stream
 from kit.simulation import on_virtual_clock
-from kit.web import Web
+from kit.web import Web, echo_call
 from kit.wire import encode_message, modern, request
 from mcpgen_runtime import Limits, StaticTokens
 
@@ -21,14 +21,6 @@ SECONDS = 10
 CHUNKED = {"transfer-encoding": "chunked"}
 ECHO = {"name": "echo", "arguments": {"text": "x"}}
 LONG = {"name": "echo", "arguments": {"text": "x" * 400_000}}  # which the result has twice
-
-
-def echo(revision: str, size: int) -> dict[str, Any]:
-    """A call whose body has so many bytes."""
-    params = {"name": "echo", "arguments": {"text": ""}}
-    short = len(encode_message(request(revision, "tools/call", params)))
-    params["arguments"] = {"text": "x" * (size - short)}
-    return request(revision, "tools/call", params)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +35,7 @@ async def test_a_length_is_a_number_of_18_digits_at_most(
     revision: str, length: str, status: int
 ) -> None:
     async with asgi(Web().server) as http:
-        message = echo(revision, 1000)
+        message = echo_call(revision, 1000)
         fields = fields_of(revision, message) | {"content-length": length}
         assert (await http.post(message, **fields)).status == status
 
@@ -117,7 +109,7 @@ async def test_a_request_whose_body_has_come_is_ended_for_no_other_and_by_no_tim
 
 
 async def test_a_long_body_that_does_not_come_makes_room_for_one_that_came(revision: str) -> None:
-    long = echo(revision, 150_000)
+    long = echo_call(revision, 150_000)
     async with (
         asgi(Web().server, limits=Limits(bodies=200_000)) as http,
         half(http, revision, 150_000) as first,
@@ -136,7 +128,7 @@ async def test_a_body_without_room_ends_a_stream_of_more_than_64_kib(
 ) -> None:
     padding = {"example.com/padding": "x" * 150_000}
     params = {"notifications": {"resourceSubscriptions": ["memo://" + "x" * size]}}
-    long = echo(revision, 150_000)
+    long = echo_call(revision, 150_000)
     async with (
         asgi(Web(subscribe=True).server, limits=Limits(bodies=250_000)) as http,
         http.asking(revision, "tools/call", {"name": "wait"}, id=8, begun=False, meta=padding),
@@ -312,7 +304,7 @@ async def test_of_refused_bodies_the_longest_silent_is_given_up_first(revision: 
 async def test_one_body_may_have_the_bytes_of_all(revision: str, size: int, status: int) -> None:
     async with asgi(Web().server, limits=Limits(bodies=100_000)) as http:
         for _ in range(2):
-            body = echo(revision, size)
+            body = echo_call(revision, size)
             assert (await http.post(body, **fields_of(revision, body))).status == status
             async with half(http, revision, size) as stream:
                 await anyio.wait_all_tasks_blocked()

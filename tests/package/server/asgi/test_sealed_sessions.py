@@ -32,11 +32,7 @@ from mcpgen_runtime import (
     StaticTokens,
 )
 from mcpgen_runtime.protocol.lifecycle import Session
-from mcpgen_runtime.server.asgi.sealed_sessions import (
-    ID_CHARACTERS,
-    SealedSession,
-    SessionCipher,
-)
+from mcpgen_runtime.server.asgi.sealed_sessions import ID_CHARACTERS, SealedSession, SessionCipher
 from mcpgen_runtime.server.toolkit.key_ring import KEY_BYTES
 
 pytestmark = pytest.mark.processes

@@ -38,11 +38,8 @@ CALL = {"name": "echo", "arguments": {"text": TEXT}}
 OLDER = "2025-06-18"
 
 
-def server_of(**how: Any) -> Server:
-    def echo(text: str) -> str:
-        return text
-
-    return server_with(echo, **how)
+def echo(text: str) -> str:
+    return text
 
 
 @pytest.mark.requirement("http.session-assign", "http.session-id-charset", "http.endpoint-post-get")
@@ -52,7 +49,7 @@ def server_of(**how: Any) -> Server:
 async def test_initialize_opens_a_session_that_later_requests_name(
     revision: str, accept: str
 ) -> None:
-    async with asgi(server_of()) as http:
+    async with asgi(server_with(echo)) as http:
         # An empty id counts as absent, and the case of names means nothing.
         reply = await http.post(initialize(revision), **{"Accept": accept, "MCP-SESSION-ID": ""})
         assert (reply.status, reply.fields["content-type"]) == (200, accept)
@@ -72,7 +69,7 @@ async def test_initialize_opens_a_session_that_later_requests_name(
 )
 @sessions
 async def test_ids_are_long_distinct_and_not_from_a_seedable_source(revision: str) -> None:
-    async with asgi(server_of()) as http:
+    async with asgi(server_with(echo)) as http:
         ids: list[str] = []
         for _ in range(300):
             random.seed(7)
@@ -87,7 +84,7 @@ async def test_ids_are_long_distinct_and_not_from_a_seedable_source(revision: st
     "params", [{}, {"protocolVersion": 5}, {"protocolVersion": "2025-06-18"}, None, []]
 )
 async def test_an_initialize_that_is_not_valid_leaves_nothing_behind(params: Any) -> None:
-    async with asgi(server_of(), limits=Limits(sessions=1)) as http:
+    async with asgi(server_with(echo), limits=Limits(sessions=1)) as http:
         kept = (await http.post(initialize("2025-06-18"))).fields[SESSION]
         message = {"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params}
         if params is None:
@@ -107,7 +104,7 @@ async def test_an_initialize_that_is_not_valid_leaves_nothing_behind(params: Any
 async def test_a_request_without_a_session_id_is_refused(
     revision: str, method: str, id: dict[str, str]
 ) -> None:
-    async with asgi(server_of()) as http:
+    async with asgi(server_with(echo)) as http:
         named = facts(revision).headers.protocol_version
         fields = id if named is None else {**id, named: revision}
         message = request(revision, "tools/list") if method == "POST" else None
@@ -131,7 +128,7 @@ async def test_a_request_without_a_session_id_is_refused(
 async def test_a_session_that_was_ended_is_gone_for_every_request(
     revision: str, message: Any
 ) -> None:
-    async with speaking(server_of(), revision) as http:
+    async with speaking(server_with(echo), revision) as http:
         assert (await http.delete()).status == 200
         assert (await http.post(message)).status == 404
         assert (await http.get()).status == 404
@@ -144,7 +141,7 @@ async def test_a_session_that_was_ended_is_gone_for_every_request(
     ["x", "../../etc/passwd", "\u00e9", "a" * 10_000, "y" * 43, "a, b", "a b\tc", "*"],
 )
 async def test_ids_that_were_never_given_open_nothing(identifier: str) -> None:
-    async with asgi(server_of()) as http:
+    async with asgi(server_with(echo)) as http:
         for method in ("POST", "GET", "DELETE"):
             message = request("2025-06-18", "tools/list") if method == "POST" else None
             reply = await http.request(method, message, **{SESSION: identifier})
@@ -158,7 +155,7 @@ async def test_ids_that_were_never_given_open_nothing(identifier: str) -> None:
 async def test_a_second_initialize_within_a_session_is_answered_there(
     revision: str, second: str
 ) -> None:
-    async with speaking(server_of(), revision) as http:
+    async with speaking(server_with(echo), revision) as http:
         reply = await http.post(initialize(second, id=9))
         assert (reply.status, reply.result["protocolVersion"]) == (200, second)
         assert SESSION not in reply.fields
@@ -182,7 +179,7 @@ async def test_a_second_initialize_within_a_session_is_answered_there(
 async def test_notifications_and_responses_are_accepted_without_a_body(
     revision: str, message: Any
 ) -> None:
-    async with speaking(server_of(), revision) as http:
+    async with speaking(server_with(echo), revision) as http:
         reply = await http.post(message)
         assert (reply.status, reply.body) == (202, b"")
 
@@ -203,7 +200,7 @@ async def test_notifications_and_responses_are_accepted_without_a_body(
     ],
 )
 async def test_invalid_messages_get_an_error_and_no_effect(revision: str, message: Any) -> None:
-    async with speaking(server_of(), revision) as http:
+    async with speaking(server_with(echo), revision) as http:
         reply = await http.post(message)
         assert reply.status == 400
         assert reply.code in (-32700, -32600)
@@ -218,7 +215,7 @@ async def test_invalid_messages_get_an_error_and_no_effect(revision: str, messag
 async def test_a_revision_that_is_not_spoken_is_refused(
     revision: str, method: str, named: str
 ) -> None:
-    async with speaking(server_of(), revision) as http:
+    async with speaking(server_with(echo), revision) as http:
         http.fields["mcp-protocol-version"] = named
         message = request(revision, "tools/list") if method == "POST" else None
         assert (await http.request(method, message)).status == 400
@@ -229,7 +226,7 @@ async def test_a_revision_that_is_not_spoken_is_refused(
 @pytest.mark.requirement("http.version-header-missing-default")
 @sessions
 async def test_without_the_version_header_the_agreed_revision_holds(revision: str) -> None:
-    async with speaking(server_of(), revision) as http:
+    async with speaking(server_with(echo), revision) as http:
         http.fields["mcp-protocol-version"] = None
         reply = await http.ask(revision, "tools/call", {"name": "echo", "arguments": {"text": 5}})
         if facts(revision).behaviour.bad_tool_arguments == "error":
@@ -247,7 +244,7 @@ async def test_a_session_that_nobody_uses_ends(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     store = MemoryEventStore()
-    async with speaking(server_of(), revision, limits=Limits(idle=60), events=store) as http:
+    async with speaking(server_with(echo), revision, limits=Limits(idle=60), events=store) as http:
         async with http.stream("GET"):
             await anyio.sleep(100)
         other = http.another()
@@ -285,7 +282,7 @@ async def test_requests_over_the_session_limit_wait_but_answers_do_not(limits: L
 
 
 async def test_invalid_json_is_reported_before_a_missing_session() -> None:
-    async with asgi(server_of()) as http:
+    async with asgi(server_with(echo)) as http:
         reply = await http.post(b"{")
         assert (reply.status, reply.code, "id" in reply.json) == (400, -32700, False)
 

@@ -22,6 +22,7 @@ from kit.guarded import (
     signed_in,
 )
 from kit.issuer import bearer
+from kit.live import open_and_close
 from kit.wire import SESSIONS, request, streamable
 from mcpgen_runtime import (
     AnyOf,
@@ -94,13 +95,11 @@ async def test_one_line_on_both_sides_opens_a_session(revision: str) -> None:
         async with connect(url, auth="alice-1", revision=revision) as client:
             assert (await client.call_tool("whoami", {})).content[0].text == "alice"
         with pytest.raises(HttpStatusError, match="401") as refused:
-            async with connect(url, auth="alice-2", revision=revision):
-                pass
+            await open_and_close(connect(url, auth="alice-2", revision=revision))
         assert "the credentials" in str(refused.value)
         assert "alice-2" not in str(refused.value)
         with pytest.raises(HttpStatusError, match=r"expected an access token.*auth='\.\.\.' sends"):
-            async with connect(url, revision=revision):
-                pass
+            await open_and_close(connect(url, revision=revision))
         tasks.cancel_scope.cancel()
 
 

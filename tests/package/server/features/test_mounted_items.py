@@ -11,10 +11,10 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import asgi
-from kit.live import server_with, text_of, tool_names
+from kit.live import handlers_with, server_with, text_of, tool_names
+from kit.respondent import accept_result
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, legacy
 from mcpgen_runtime import (
-    ClientHandlers,
     Contents,
     Context,
     Depends,
@@ -63,16 +63,13 @@ def git(**settings: Any) -> Server:
     return server
 
 
-def main(**settings: Any) -> Server:
-    async def ping() -> str:
-        return "pong"
-
-    return server_with(ping, **settings)
+async def ping() -> str:
+    return "pong"
 
 
 @every
 async def test_everything_of_a_mounted_server_has_the_prefix_and_works(revision: str) -> None:
-    server = main()
+    server = server_with(ping)
     server.mount(git(), prefix="git")
     async with connect(server, revision=revision) as client:
         assert await tool_names(client) == ["ping", "git_status"]
@@ -98,7 +95,7 @@ async def test_everything_of_a_mounted_server_has_the_prefix_and_works(revision:
 
 @both
 async def test_completions_come_along(revision: str) -> None:
-    server, child = main(), git()
+    server, child = server_with(ping), git()
     server.mount(child, prefix="git")
     child.add_prompt(lambda branch: branch, "plain")
 
@@ -120,7 +117,7 @@ async def test_completions_come_along(revision: str) -> None:
 
 
 async def test_a_mount_is_live_both_ways_and_clients_are_notified() -> None:
-    server, child = main(), git()
+    server, child = server_with(ping), git()
     server.mount(child, prefix="git")
     async with connected(server, revision=HANDSHAKE[-1]) as pair:
         client: Any = pair.client
@@ -177,7 +174,7 @@ async def test_a_mounted_tool_shows_and_hides_items_of_its_session(
 
 
 async def test_mounts_nest_and_a_server_may_be_mounted_twice() -> None:
-    server, middle, child = main(), Server("middle"), git()
+    server, middle, child = server_with(ping), Server("middle"), git()
     server.mount(middle, prefix="dev")
     middle.mount(child, prefix="git")
     server.mount(child)  # without a prefix, names stay as they are
@@ -190,7 +187,7 @@ async def test_mounts_nest_and_a_server_may_be_mounted_twice() -> None:
 
 
 async def test_uris_in_results_are_those_that_a_client_can_read() -> None:
-    server, child = main(), git()
+    server, child = server_with(ping), git()
 
     @child.tool()
     async def links() -> list[Any]:
@@ -215,7 +212,7 @@ async def test_uris_in_results_are_those_that_a_client_can_read() -> None:
 
 
 async def test_a_prefix_stands_after_the_scheme_of_a_uri() -> None:
-    server, child = main(), Server("child")
+    server, child = server_with(ping), Server("child")
     uris = {
         "urn:isbn:{number}": "urn:a.b/isbn:12",
         "file:///etc/motd": "file://a.b//etc/motd",
@@ -242,7 +239,7 @@ async def test_a_prefix_stands_after_the_scheme_of_a_uri() -> None:
     ],
 )
 async def test_a_mount_that_is_refused_changes_nothing(prefix: str, text: str) -> None:
-    server, child = main(), git()
+    server, child = server_with(ping), git()
     server.add_tool(lambda: "taken", name="ping_status")
     with pytest.raises(ValueError, match=text):
         server.mount(child, prefix=prefix)
@@ -254,7 +251,7 @@ async def test_names_methods_and_dependencies_of_a_mounted_server_are_the_outer_
     def open_db() -> str:
         return "real"
 
-    server, child = main(), git()
+    server, child = server_with(ping), git()
     server.mount(child, prefix="x")
     child.method("acme/find")(lambda params: {"row": params["row"] + 1})
 
@@ -295,26 +292,19 @@ def test_some_servers_can_not_be_mounted() -> None:
         outer.mount(Server("low", handlers=[Handlers()]), prefix="low")
 
 
-def asking_server() -> Server:
-    async def book(ctx: Context) -> str:
-        await ctx.progress(1, 2)
-        await ctx.warning("booking")
-        reply: Any = await ctx.elicit("Which row?", int)
-        return f"row {reply.content}"
-
-    return server_with(book)
+async def book(ctx: Context) -> str:
+    await ctx.progress(1, 2)
+    await ctx.warning("booking")
+    reply: Any = await ctx.elicit("Which row?", int)
+    return f"row {reply.content}"
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE[-1], NEWEST])
 async def test_progress_logs_and_questions_of_a_mounted_tool_arrive(revision: str) -> None:
-    class Choosing(ClientHandlers):
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            return {"action": "accept", "content": {"value": 7}}
-
-    server = main()
-    server.mount(asking_server(), prefix="seat")
+    server, handlers = server_with(ping), handlers_with(elicit=accept_result(value=7))
+    server.mount(server_with(book), prefix="seat")
     reports: list[Any] = []
-    async with connected(server, revision=revision, handlers=Choosing()) as pair:
+    async with connected(server, revision=revision, handlers=handlers) as pair:
         client: Any = pair.client
         if revision in PER_REQUEST:
             client.ask_for_logs("info")
@@ -333,7 +323,7 @@ async def test_progress_logs_and_questions_of_a_mounted_tool_arrive(revision: st
 async def test_the_state_of_a_call_is_signed_by_the_outer_server() -> None:
     def process() -> Server:
         server, middle = Server("main", state_key=b"k" * 16), Server("middle")
-        middle.mount(asking_server(), prefix="seat")
+        middle.mount(server_with(book), prefix="seat")
         server.mount(middle)
         return server
 
@@ -350,7 +340,7 @@ async def test_the_state_of_a_call_is_signed_by_the_outer_server() -> None:
 
 @both
 async def test_middleware_of_a_mounted_server_sees_its_own_names(revision: str) -> None:
-    server, middle, child = main(page_size=1), Server("middle"), git()
+    server, middle, child = server_with(ping, page_size=1), Server("middle"), git()
     server.mount(middle, prefix="a")
     middle.mount(child, prefix="b")
     child.add_tool(lambda: "secret", name="secret")
@@ -415,7 +405,7 @@ async def test_lifespans_are_entered_once_and_each_server_has_state(revision: st
 
 @both
 async def test_updates_of_a_mounted_resource_have_its_outer_uri(revision: str) -> None:
-    server, child = main(), git(subscribe=True)
+    server, child = server_with(ping), git(subscribe=True)
     server.mount(child, prefix="git")
     async with connect(server, revision=revision) as client:
         async with client.listen(uris=["repo://git/head"]) as changes:

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from syrupy.assertion import SnapshotAssertion
 
 from kit.faults import refusals
+from kit.live import server_with
 from kit.wire import ALL, every
 from mcpgen_runtime import Context, Principal, RemoteError, Server, connect
 from mcpgen_runtime.testing import connected
@@ -80,11 +81,10 @@ async def test_arguments_of_a_variant_are_checked(
 
 @newest
 async def test_the_source_sees_a_call_of_its_own(revision: str) -> None:
-    server = Server("library")
-
-    @server.tool()
     def look(q: str, ctx: Context) -> str:
         return bytes(ctx.raw_params or b"").decode()
+
+    server = server_with(look)
 
     server.add_tool_variant("look", "see", rename={"q": "title"})
     async with connect(server, revision=revision) as client:
@@ -140,11 +140,11 @@ async def test_secret_arguments_are_masked_under_each_name_also_if_found(
 ) -> None:
     file = tmp_path / "trace.jsonl"
     monkeypatch.setenv("MCP_TRACE", str(file))
-    server = Server("vault", discovery="search")
 
-    @server.tool()
     def unlock(answer: SecretStr) -> str:
         return str(len(answer.get_secret_value()))
+
+    server = server_with(unlock, discovery="search")
 
     server.add_tool_variant("unlock", "unlock_door", rename={"answer": "word"})
     async with connect(server, revision=revision) as client:

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse
 
-from mcpgen_runtime import MCPType, RemoteError, RouteMap, Server
+from mcpgen_runtime import MCPType, RemoteError, RouteMap, Server, connect
 from mcpgen_runtime.server.openapi.openapi_server import CurrentClient
 from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import (
@@ -38,8 +38,7 @@ async def test_the_operations_of_an_api_are_tools(revision: str) -> None:
     async with api.client() as http:
         server = Server.from_openapi(DOCUMENT, http_client=http)
         assert (server.name, server.info["version"]) == ("Pets", "1.2")
-        async with connected(server, revision=revision) as pair:
-            client: Any = pair.client
+        async with connect(server, revision=revision) as client:
             assert len(await client.list_tools()) == 4
             listed = await client.call_tool("listPets", {"tags": ["a", "b"], "limit": 2})
             assert api.target == "GET /v1/pets?tags=a&tags=b&limit=2"

@@ -31,14 +31,7 @@ class Waiting:
         self.began = anyio.Event()
         self.cancelled = anyio.Event()
         self.may_end = anyio.Event()
-        for tool in (
-            self.about,
-            self.greet,
-            self.ask_unrelated,
-            self.logs,
-            self.wait,
-            self.count,
-        ):
+        for tool in (self.about, self.greet, self.ask_unrelated, self.logs, self.wait, self.count):
             self.server.tool()(tool)
         self.server.resource("note://{day}")(self.note)
         self.server.prompt()(self.poem)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import anyio
 import pytest
 from msgspec.structs import replace
@@ -17,10 +15,6 @@ pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
 RECORD = SessionRecord("2025-06-18", {"roots": {}}, {"name": "c"}, ("a", "b", None))
 RULE = (0, frozenset({"k"}), frozenset({"t"}), True)
-
-
-def rule(server: int, key: str, *, is_shown: bool = True) -> Any:
-    return (server, frozenset({key}), frozenset[str](), is_shown)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +100,13 @@ def test_rules_of_two_workers_keep_their_order_by_server(
     stored: str, before: str, ours: str, merged: str
 ) -> None:
     records = [
-        replace(RECORD, rules=tuple(rule(int(word[0]), word[1]) for word in words.split()))
+        replace(
+            RECORD,
+            rules=tuple(
+                (int(word[0]), frozenset({word[1]}), frozenset[str](), True)
+                for word in words.split()
+            ),
+        )
         for words in (stored, before, ours)
     ]
     rules = merge_records(*records).rules

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import SESSION
-from kit.asgi_stream import Reply, Stream
+from kit.asgi_stream import Reply
 from kit.engine import Engine, run_engine
 from kit.limits import SetLimit
 from kit.rules import revisions_holding
@@ -348,13 +347,8 @@ async def test_a_gap_ends_no_session_that_is_being_opened(
             store.late.set()
             await anyio.wait_all_tasks_blocked()
             workers.servers[0].may_end.set()
-            assert "waited" in str(await reply_of(stream))
-
-
-async def reply_of(stream: Stream) -> Any:
-    """The messages of the answer to a request."""
-    await stream.end()
-    return Reply(stream).messages
+            await stream.end()
+            assert "waited" in str(Reply(stream).messages)
 
 
 @newest_session

@@ -12,7 +12,16 @@ import pytest
 
 from kit.engine import Engine
 from kit.limits import SetLimit
-from kit.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, Work, connect_requestor
+from kit.requestor import (
+    ACCEPTED,
+    RELATED,
+    REVISION,
+    Name,
+    Requestor,
+    Work,
+    connect_requestor,
+    requirement,
+)
 from kit.simulation import on_virtual_clock
 from mcpgen_runtime import (
     Context,
@@ -49,7 +58,7 @@ async def about(workers: Workers, method: str, task_id: str) -> list[Any]:
     return [reply.messages[-1] for reply in replies]
 
 
-@pytest.mark.requirement("tasks.get-request", "tasks.result-blocks", revisions=(REVISION,))
+@requirement("tasks.get-request", "tasks.result-blocks")
 async def test_any_worker_serves_a_task(engine: Engine) -> None:
     async with connect_random_workers(engine.url) as (client, workers):
         task_id = (await client.start("waits"))["taskId"]
@@ -65,7 +74,7 @@ async def test_any_worker_serves_a_task(engine: Engine) -> None:
             assert each["result"]["status"] == "completed"
 
 
-@pytest.mark.requirement("tasks.cancel-terminal-rejected", revisions=(REVISION,))
+@requirement("tasks.cancel-terminal-rejected")
 @pytest.mark.parametrize("number", range(3))
 async def test_any_worker_cancels_a_task(number: int, engine: Engine) -> None:
     async with connect_random_workers(engine.url) as (client, workers):
@@ -80,7 +89,7 @@ async def test_any_worker_cancels_a_task(number: int, engine: Engine) -> None:
             assert "was cancelled" in each["error"]["message"]
 
 
-@pytest.mark.requirement("tasks.input-request-related-task", revisions=(REVISION,))
+@requirement("tasks.input-request-related-task")
 async def test_answers_reach_a_task_by_any_worker(engine: Engine) -> None:
     async with connect_random_workers(engine.url) as (client, _):
         for _ in range(4):
@@ -94,9 +103,7 @@ async def test_answers_reach_a_task_by_any_worker(engine: Engine) -> None:
             assert response["result"]["content"][0]["text"] == "Ada and Ada"
 
 
-@pytest.mark.requirement(
-    "tasks.reject-foreign", "tasks.list-own-only", "tasks.bind-context", revisions=(REVISION,)
-)
+@requirement("tasks.reject-foreign", "tasks.list-own-only", "tasks.bind-context")
 async def test_a_task_of_another_owner_is_unknown_everywhere(engine: Engine) -> None:
     async with run_workers(engine.url, Work, auth=TOKENS) as workers:
         bob = workers.any.another()

@@ -12,13 +12,8 @@ import pytest
 
 from kit.engine import Engine
 from kit.limits import SetLimit
-from mcpgen_runtime import (
-    InvalidParamsError,
-    MemoryTaskStore,
-    SharedState,
-    TaskRecord,
-    TaskStore,
-)
+from kit.requestor import requirement
+from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, SharedState, TaskRecord, TaskStore
 from mcpgen_runtime.errors import InternalError
 from package.server.shared.shared_servers import in_engine
 
@@ -65,12 +60,8 @@ def record_of(task_id: str = "t", **members: Any) -> TaskRecord:
     return TaskRecord(task_id=task_id, created=now, updated=now, poll_interval_ms=1, **members)
 
 
-@pytest.mark.requirement(
-    "tasks.transitions-from-working",
-    "tasks.transitions-from-input-required",
-    "tasks.terminal-is-final",
-    revisions=(REVISION,),
-)
+@requirement("tasks.transitions-from-working", "tasks.transitions-from-input-required")
+@requirement("tasks.terminal-is-final")
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
 async def test_a_task_ends_once(store: TaskStore, end: Any) -> None:
     first = record_of()
@@ -118,7 +109,7 @@ async def test_a_task_is_claimed_once_its_lease_ran_out(store: TaskStore, leases
     assert await store.change(claimed.next_version(status="failed"))
 
 
-@pytest.mark.requirement("tasks.ttl-expiry-delete", "tasks.cleanup", revisions=(REVISION,))
+@requirement("tasks.ttl-expiry-delete", "tasks.cleanup")
 async def test_the_time_to_live_ends_everything(store: TaskStore) -> None:
     record = record_of(owner="ada", ttl_ms=50)
     await store.create(record)
@@ -130,7 +121,7 @@ async def test_the_time_to_live_ends_everything(store: TaskStore) -> None:
     assert (await store.page("ada", None, 10)).records == ()
 
 
-@pytest.mark.requirement("tasks.list-own-only", revisions=(REVISION,))
+@requirement("tasks.list-own-only")
 async def test_pages_have_the_tasks_of_an_owner_in_order(store: TaskStore, kind: str) -> None:
     for number in range(25):
         owner = "bob" if number % 5 == 4 else "ada"

@@ -12,11 +12,7 @@ import pytest
 from kit.live import App, names_back
 from kit.simulation import on_virtual_clock
 from mcpgen_runtime import Changes, MemoryBus, MemorySessionStore, SharedState, SharedStateError
-from mcpgen_runtime.server.shared.worker import (
-    Announcement,
-    ClientMessage,
-    SharedWorker,
-)
+from mcpgen_runtime.server.shared.worker import Announcement, ClientMessage, SharedWorker
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers, on_virtual_clock]
 

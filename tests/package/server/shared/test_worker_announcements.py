@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +12,7 @@ import pytest
 
 from kit.asgi_stream import Stream
 from kit.engine import Engine
-from kit.processes import PACKAGE_ROOT
+from kit.web_process import run
 from kit.wire import (
     ACKNOWLEDGED,
     ALL_LISTS,
@@ -110,26 +109,14 @@ async def test_an_announcer_names_its_mistakes(engine: Engine) -> None:
             await announcer.list_changed("tools")
 
 
-def announce(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command `announce`."""
-    return subprocess.run(
-        [sys.executable, "-m", "mcpgen_runtime", "announce", "web", *words],
-        cwd=folder,
-        env={"PYTHONPATH": str(PACKAGE_ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
 @modern
 async def test_a_command_announces(revision: str, engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "web.py").write_text(
         "from mcpgen_runtime import Server\nserver = Server('tester')\n"
     )
     async with run_workers(engine.url) as workers, listen_stream(workers, revision, 0) as stream:
-        words = ("--shared", engine.url, "tools", URI)
-        done = await anyio.to_thread.run_sync(announce, tmp_path, *words)
+        words = ("-m", "mcpgen_runtime", "announce", "web", "--shared", engine.url, "tools", URI)
+        done = await anyio.to_thread.run_sync(run, tmp_path, *words)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         assert {await next_method(stream) for _ in range(2)} == {TOOLS, UPDATED}
 

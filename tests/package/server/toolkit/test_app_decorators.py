@@ -118,8 +118,7 @@ async def test_a_document_is_a_text_a_file_or_a_function(
             "prefersBorder": False,
         }
     }
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
         [resource] = await client.list_resources()
         assert (resource.uri, resource.name, resource.title) == (VIEW, "view.html", "View")
         assert (resource.mime_type, resource.meta) == (MIME_TYPE, meta)

@@ -9,17 +9,10 @@ from typing import Any
 import anyio.from_thread
 import pytest
 
-from kit.live import server_with
-from kit.respondent import connect_respondent
+from kit.live import handlers_with, server_with
+from kit.respondent import accept_result, connect_respondent
 from kit.wire import ALL, every, facts, legacy, modern, speaking_to, text_in
-from mcpgen_runtime import (
-    Accepted,
-    ClientHandlers,
-    Context,
-    MissingCapabilityError,
-    Server,
-    connect,
-)
+from mcpgen_runtime import Accepted, Context, MissingCapabilityError, Server, connect
 
 
 @pytest.mark.requirement("logging.message-shape")
@@ -98,19 +91,17 @@ async def test_a_request_without_a_level_gets_no_log_messages(revision: str) -> 
 
 @legacy
 async def test_the_client_is_asked_by_typed_coroutines_and_by_name(revision: str) -> None:
-    server = Server("asks")
-
-    @server.tool()
     async def roots(ctx: Context) -> str:
         typed = await ctx.client.list_roots()
         named = await ctx.request("roots/list", timeout=5)
         return f"{len(typed.roots)} {named.roots[0].uri}"
 
-    @server.tool()
     async def refused(ctx: Context) -> str:
         with pytest.raises(MissingCapabilityError, match="roots"):
             await ctx.client.list_roots()
         return "not asked"
+
+    server = server_with(roots, refused)
 
     answers = {"roots/list": {"roots": [{"uri": "file:///a"}]}}
     async with connect_respondent(server, revision, answers, {"roots": {}}) as client:
@@ -126,14 +117,10 @@ two = pytest.mark.parametrize("revision", ["2025-06-18", NEWEST])
 
 @two
 async def test_a_plain_function_logs_reports_and_asks_without_await(revision: str) -> None:
-    class Guest(ClientHandlers):
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            return {"action": "accept", "content": {"value": 12}}
-
-        async def logging_message(self, params: Any, ctx: Any) -> None:
-            logs.append(params.data)
-
     server, logs = Server("plain"), list[str]()
+    guest = handlers_with(
+        elicit=accept_result(value=12), logging_message=lambda params: logs.append(params.data)
+    )
 
     @server.tool()
     def report(ctx: Context) -> str:
@@ -160,7 +147,7 @@ async def test_a_plain_function_logs_reports_and_asks_without_await(revision: st
         return f"raised: {isinstance(error, RuntimeError)}"
 
     steps: list[Any] = []
-    async with connect(server, revision=revision, handlers=Guest()) as client:
+    async with connect(server, revision=revision, handlers=guest) as client:
         if revision == NEWEST:
             client.ask_for_logs("info")
         spoken = await client.call_tool(

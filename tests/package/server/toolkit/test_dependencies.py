@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import anyio
 import pytest
 
+from kit.live import server_with
 from kit.wire import ALL, every
-from mcpgen_runtime import Context, Depends, Server, ToolError
+from mcpgen_runtime import Context, Depends, Server, ToolError, connect
 from mcpgen_runtime.testing import connected
 
 NEWEST = ALL[-1]
@@ -137,8 +138,7 @@ async def test_dependencies_are_no_part_of_what_a_client_sees(revision: str) -> 
     async def cities(value: str, db: OpenDb) -> list[str]:
         return [f"{value} of {db.name}"]
 
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
         (tool,) = await client.list_tools()
         assert list(tool.input_schema["properties"]) == ["city"]
         (prompt,) = await client.list_prompts()
@@ -152,13 +152,10 @@ async def test_dependencies_are_no_part_of_what_a_client_sees(revision: str) -> 
 
 
 async def test_a_provider_runs_once_a_call_and_closes_after_dependents() -> None:
-    server = Server("once")
-
-    @server.tool()
     async def use(*, db: OpenDb, who: Annotated[str, Depends(tenant)]) -> str:
         return who
 
-    async with connected(server, revision=NEWEST) as pair:
+    async with connected(server_with(use), revision=NEWEST) as pair:
         await pair.client.call_tool("use")
         assert events == ["tenant", "open", "close"]
         await pair.client.call_tool("use")
@@ -211,15 +208,13 @@ async def test_providers_see_how_a_function_ends() -> None:
 
 
 async def test_a_test_can_override_a_dependency_also_a_nested_one() -> None:
-    server = Server("shop")
-
-    @server.tool()
     async def use(db: OpenDb) -> str:
         return db.name
 
     def fake_db(who: Annotated[str, Depends(tenant)]) -> Db:
         return Db(f"fake for {who}")
 
+    server = server_with(use)
     with server.override(tenant, lambda: "nobody"):
         assert await text_of(server, "use") == "nobody, 3"
         with server.override(open_db, fake_db):

@@ -12,6 +12,7 @@ import pytest
 
 from kit.asgi_client import asgi
 from kit.cached import Clock
+from kit.live import server_with
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     Context,
@@ -23,6 +24,7 @@ from mcpgen_runtime import (
     RemoteError,
     Server,
     ToolError,
+    connect,
     limit_rate,
     log_requests,
     replace,
@@ -74,8 +76,7 @@ async def test_requests_of_any_method_pass_the_middleware_in_order(revision: str
             passed.append("inner")
         return await next(request)
 
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
         await client.call_tool("order", {"item": "pear"})
         await client.list_tools()
         await client.read_resource("shop://items")
@@ -189,20 +190,18 @@ def test_an_object_that_is_no_middleware_is_told_from_one() -> None:
 async def test_each_request_is_logged_with_what_became_of_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    server = Server("logged")
-
-    @server.tool()
     async def divide(by: int) -> float:
         return 1 / by
+
+    server = server_with(divide)
 
     server.middleware(log_requests())
     caplog.set_level(logging.INFO, logger="mcpgen_runtime.requests")
     async with connected(server, revision=NEWEST, principal=Principal("ann")) as pair:
-        client: Any = pair.client
-        await client.call_tool("divide", {"by": 1})
-        await client.call_tool("divide", {"by": 0})
+        await pair.client.call_tool("divide", {"by": 1})
+        await pair.client.call_tool("divide", {"by": 0})
         with pytest.raises(RemoteError):
-            await client.call_tool("other")
+            await pair.client.call_tool("other")
     records = [vars(record) for record in caplog.records if "mcp_method" in vars(record)]
     calls = [record for record in records if record["mcp_method"] == "tools/call"]
     assert [
@@ -247,8 +246,7 @@ async def test_a_session_over_its_rate_is_refused_for_a_time() -> None:
         return request.session_id if request.method == "tools/call" else request.method
 
     server.middleware(limit_rate(2, seconds=10, per=calls_only, clock=clock))
-    async with connected(server, revision=HANDSHAKE[-1]) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=HANDSHAKE[-1]) as client:
         for _ in range(2):
             await client.call_tool("secret")
         with pytest.raises(RemoteError, match="at most 2 requests in 10 seconds; retry in 5") as no:

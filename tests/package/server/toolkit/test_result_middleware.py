@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 
 from kit.cached import Clock
+from kit.live import handlers_with, server_with
 from kit.requestor import Work, requestor
+from kit.respondent import accept_result
 from kit.wire import ALL, PER_REQUEST, both_lifecycles, every
 from mcpgen_runtime import (
-    ClientHandlers,
     Context,
     Image,
     Principal,
     Server,
     ToolError,
     cache_results,
+    connect,
     limit_results,
 )
 from mcpgen_runtime.testing import connected
@@ -27,19 +29,19 @@ pytestmark = pytest.mark.on_asyncio
 
 def shop() -> Server:
     """A server whose results count the calls."""
-    server = Server("shop")
     server_calls: list[str] = []
 
     def count(name: str) -> str:
         server_calls.append(name)
         return f"{name} {len(server_calls)}"
 
-    @server.tool()
     async def price(item: str) -> str:
         text = count(item)
         if item == "nothing":
             raise ToolError(text)
         return text
+
+    server = server_with(price)
 
     server.add_tool(lambda item: count(item), "order")
     server.add_resource(lambda: count("items"), "shop://items", name="items")
@@ -56,8 +58,7 @@ async def text(client: Any, tool: str, item: str) -> str:
 async def test_a_result_is_kept_for_its_target_and_params(revision: str) -> None:
     server, clock = shop(), Clock()
     server.middleware(cache_results(60, ["price", "shop://items", "greet"], clock=clock))
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
         client.cache.clear()
         assert await text(client, "price", item="pear") == "pear 1"
         assert await text(client, "price", item="pear") == "pear 1"
@@ -88,19 +89,15 @@ async def test_principals_and_revisions_share_no_results() -> None:
 
 @both_lifecycles
 async def test_questions_are_asked_though_results_are_kept(revision: str) -> None:
-    class Guest(ClientHandlers):
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            return {"action": "accept", "content": {"value": 12}}
+    calls = itertools.count(1)
 
-    server, calls = Server("booking"), itertools.count(1)
-
-    @server.tool()
     async def seat(ctx: Context) -> str:
         answer = await ctx.elicit("Which row?", int, key="row")
         return f"{answer.content} {next(calls)}"
 
+    server, guest = server_with(seat), handlers_with(elicit=accept_result(value=12))
     server.middleware(cache_results(60, ["seat"]))
-    async with connected(server, revision=revision, handlers=Guest()) as pair:
+    async with connected(server, revision=revision, handlers=guest) as pair:
         assert await pair.client.call_tool("seat", returns=str) == "12 1"
         if revision in PER_REQUEST:  # the answers are those of one request
             assert await pair.client.call_tool("seat", returns=str) == "12 2"

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import tool_names
 from kit.wire import ALL, CHANGED, LISTEN, every, legacy, modern, request, speaking_to, tag
 from mcpgen_runtime import Context, Icon, MiddlewareRequest, Next, RemoteError, Server, connect
 from mcpgen_runtime.testing import connected
@@ -320,10 +321,6 @@ def shop() -> Server:
     return server
 
 
-async def tools_of(pair: Any) -> list[str]:
-    return [tool.name for tool in await pair.client.list_tools()]
-
-
 @dataclass
 class Shape:
     side: int
@@ -360,7 +357,7 @@ async def test_a_tag_hides_tools_resources_and_prompts_together() -> None:
     async with connected(server, revision=NEWEST) as pair:
         client: Any = pair.client
         server.disable("shop://{item}", tags=["admin"])
-        assert await tools_of(pair) == ["order"]
+        assert await tool_names(client) == ["order"]
         with pytest.raises(RemoteError, match="unknown tool"):
             await client.call_tool("delete")
         assert list(await client.list_resources()) == list(await client.list_prompts()) == []
@@ -372,7 +369,7 @@ async def test_a_tag_hides_tools_resources_and_prompts_together() -> None:
             await client.get_prompt("report", {"day": "Monday"})
         server.enable(tags=["slow"])
         assert [prompt.name for prompt in await client.list_prompts()] == ["report"]
-        assert await tools_of(pair) == ["order"]
+        assert await tool_names(client) == ["order"]
 
 
 async def test_a_disabled_item_keeps_its_name_and_can_be_removed() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kit.asgi_client import asgi
+from kit.live import tool_names
 from kit.wire import ALL, HANDSHAKE, SESSIONS, request, speaking_to
 from mcpgen_runtime import CacheHint, Context, LocalProtocolError, RemoteError, Server
 from mcpgen_runtime.testing import Pair, connected
@@ -66,10 +67,6 @@ async def call(pair: Pair, tool: str, **arguments: Any) -> str:
     return str(result.content[0].text) if result.content else ""
 
 
-async def tools_of(pair: Pair) -> list[str]:
-    return [tool.name for tool in await pair.client.list_tools()]
-
-
 @outer
 async def test_a_value_lasts_as_long_as_its_session(revision: str) -> None:
     server = shop()
@@ -108,7 +105,7 @@ async def test_a_value_lasts_from_its_last_use(monkeypatch: pytest.MonkeyPatch) 
 async def test_the_last_rule_decides_until_they_are_reset() -> None:
     server = shop()
     async with connected(server, revision=HANDSHAKE[-1]) as pair:
-        everyone = await tools_of(pair)
+        everyone = await tool_names(pair.client)
         result = await pair.client.call_tool("hide", {"name": "nobody"})
         assert result.is_error
         assert not any(message.get("method") == TOOLS_CHANGED for message in pair.received)
@@ -117,14 +114,14 @@ async def test_the_last_rule_decides_until_they_are_reset() -> None:
         await call(pair, "hide", name="add")
         with pytest.raises(RemoteError, match="unknown tool: 'add'"):
             await call(pair, "add", item="pear")
-        assert await tools_of(pair) == [name for name in everyone if name != "add"]
+        assert await tool_names(pair.client) == [name for name in everyone if name != "add"]
         await call(pair, "unlock")
-        assert "forecast" in await tools_of(pair)
+        assert "forecast" in await tool_names(pair.client)
         server.add_tool(lambda: "new", "later", tags={"premium"})  # a change for all
-        assert "later" in await tools_of(pair)
+        assert "later" in await tool_names(pair.client)
         server.remove_tool("later")
         await call(pair, "reset")
-        assert await tools_of(pair) == everyone
+        assert await tool_names(pair.client) == everyone
 
 
 @pytest.mark.parametrize("is_mounted", [False, True])
@@ -151,7 +148,7 @@ async def test_a_session_shows_nothing_that_the_outer_server_hides() -> None:
     server.disable(tags={"premium"})
     async with connected(outer, revision=HANDSHAKE[-1]) as pair:
         await call(pair, "unlock")
-        assert "forecast" not in await tools_of(pair)
+        assert "forecast" not in await tool_names(pair.client)
         assert [each.uri for each in await pair.client.list_resources()] == ["shop://gold"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from kit.asgi_client import asgi
 from kit.cached import Clock
-from kit.requestor import ACCEPTED, RELATED, REVISION, Work, requestor
+from kit.requestor import ACCEPTED, RELATED, REVISION, Work, requestor, requirement
 from kit.simulation import simulate
 from kit.wire import encode_message
 from mcpgen_runtime import (
@@ -41,12 +41,7 @@ def decode_result(method: str, data: bytes) -> Any:
     return decoder(REVISIONS[REVISION].client_requests[method].result)(data)
 
 
-@pytest.mark.requirement(
-    "tasks.declare-capability",
-    "tasks.undeclared-process-normally",
-    "tasks.list-gated",
-    revisions=(REVISION,),
-)
+@requirement("tasks.declare-capability", "tasks.undeclared-process-normally", "tasks.list-gated")
 @everywhere
 async def test_a_server_without_tasks_ignores_the_wish_for_one(transport: str) -> None:
     server = Server("plain")
@@ -60,7 +55,7 @@ async def test_a_server_without_tasks_ignores_the_wish_for_one(transport: str) -
 
 
 @pytest.mark.parametrize("older", ["2024-11-05", "2025-06-18"])
-@pytest.mark.requirement("tasks.experimental", revisions=(REVISION,))
+@requirement("tasks.experimental")
 async def test_earlier_revisions_have_no_tasks(older: str) -> None:
     work = Work()
     work.go.set()
@@ -73,13 +68,8 @@ async def test_earlier_revisions_have_no_tasks(older: str) -> None:
 
 
 @everywhere
-@pytest.mark.requirement(
-    "tasks.tool-forbidden-server",
-    "tasks.tool-optional",
-    "tasks.tool-required-server",
-    "tasks.declared-may-require",
-    revisions=(REVISION,),
-)
+@requirement("tasks.tool-forbidden-server", "tasks.tool-optional", "tasks.tool-required-server")
+@requirement("tasks.declared-may-require")
 async def test_each_tool_says_whether_it_may_be_a_task(transport: str) -> None:
     work = Work()
     work.go.set()
@@ -98,24 +88,12 @@ async def test_each_tool_says_whether_it_may_be_a_task(transport: str) -> None:
 
 
 @everywhere
-@pytest.mark.requirement(
-    "tasks.create-result-shape",
-    "tasks.task-shape",
-    "tasks.status-values",
-    "tasks.get-request",
-    "tasks.id-string",
-    "tasks.id-by-receiver",
-    "tasks.begin-working",
-    "tasks.created-at",
-    "tasks.last-updated-at",
-    "tasks.poll-interval-optional",
-    "tasks.accepted-returns-create-result",
-    "tasks.create-result-soon",
-    "tasks.result-has-related-task",
-    "tasks.no-related-task-in-results",
-    "tasks.get-no-sse",
-    revisions=(REVISION,),
-)
+@requirement("tasks.create-result-shape", "tasks.task-shape", "tasks.status-values")
+@requirement("tasks.get-request", "tasks.id-string", "tasks.id-by-receiver", "tasks.begin-working")
+@requirement("tasks.created-at", "tasks.last-updated-at", "tasks.poll-interval-optional")
+@requirement("tasks.accepted-returns-create-result", "tasks.create-result-soon")
+@requirement("tasks.result-has-related-task", "tasks.no-related-task-in-results")
+@requirement("tasks.get-no-sse")
 async def test_a_task_is_created_at_once_and_has_its_result(transport: str) -> None:
     work = Work(ttl=60)
     async with requestor(transport, work.server) as client:
@@ -148,14 +126,8 @@ async def test_a_task_is_created_at_once_and_has_its_result(transport: str) -> N
     ("own", "asked", "actual"),
     [(60, {}, 60_000), (60, {"ttl": 1000}, 1000), (1, {"ttl": 60_000}, 1000), (None, {}, None)],
 )
-@pytest.mark.requirement(
-    "tasks.request-ttl",
-    "tasks.ttl-override",
-    "tasks.ttl-actual",
-    "tasks.limit-ttl",
-    "tasks.task-id-param-wins",
-    revisions=(REVISION,),
-)
+@requirement("tasks.request-ttl", "tasks.ttl-override", "tasks.ttl-actual", "tasks.limit-ttl")
+@requirement("tasks.task-id-param-wins")
 async def test_a_client_may_ask_for_less_time_to_live(
     own: float | None, asked: dict[str, Any], actual: int | None
 ) -> None:
@@ -169,7 +141,7 @@ async def test_a_client_may_ask_for_less_time_to_live(
         assert (await client.result("tasks/get", {"taskId": other["taskId"]})) == other
 
 
-@pytest.mark.requirement("tasks.id-unique", "tasks.secure-ids", revisions=(REVISION,))
+@requirement("tasks.id-unique", "tasks.secure-ids")
 async def test_ids_of_tasks_are_unique_and_nobody_can_guess_them() -> None:
     server = Server("many")
     tasks = Tasks(server, limit=10_000)
@@ -185,12 +157,7 @@ async def test_ids_of_tasks_are_unique_and_nobody_can_guess_them() -> None:
 
 
 @everywhere
-@pytest.mark.requirement(
-    "tasks.result-blocks",
-    "tasks.result-terminal",
-    "tasks.get-sse-disconnect",
-    revisions=(REVISION,),
-)
+@requirement("tasks.result-blocks", "tasks.result-terminal", "tasks.get-sse-disconnect")
 async def test_the_result_is_waited_for_by_any_number_of_requests(transport: str) -> None:
     work = Work()
     async with requestor(transport, work.server) as client:
@@ -207,12 +174,7 @@ async def test_the_result_is_waited_for_by_any_number_of_requests(transport: str
 
 
 @everywhere
-@pytest.mark.requirement(
-    "tasks.failed-on-error",
-    "tasks.result-exact",
-    "tasks.failed-status-message",
-    revisions=(REVISION,),
-)
+@requirement("tasks.failed-on-error", "tasks.result-exact", "tasks.failed-status-message")
 async def test_failures_of_the_call_are_those_of_the_task(transport: str) -> None:
     async with requestor(transport, Work().server) as client:
         task_id = (await client.start("fails"))["taskId"]
@@ -226,14 +188,9 @@ async def test_failures_of_the_call_are_those_of_the_task(transport: str) -> Non
 
 
 @everywhere
-@pytest.mark.requirement(
-    "tasks.input-required-when-needed",
-    "tasks.input-request-related-task",
-    "tasks.input-required-left",
-    "tasks.transitions-from-input-required",
-    "tasks.related-task-nested",
-    revisions=(REVISION,),
-)
+@requirement("tasks.input-required-when-needed", "tasks.input-request-related-task")
+@requirement("tasks.input-required-left", "tasks.transitions-from-input-required")
+@requirement("tasks.related-task-nested")
 async def test_a_question_waits_for_a_request_of_the_result(transport: str) -> None:
     async with requestor(transport, Work().server) as client:
         task_id = (await client.start("asks"))["taskId"]
@@ -301,13 +258,9 @@ async def test_a_question_is_asked_again_by_the_next_request(transport: str) -> 
 
 
 @everywhere
-@pytest.mark.requirement(
-    "tasks.progress-stops",
-    "tasks.status-notification",
-    "tasks.status-notification-no-related-task",
-    revisions=(REVISION,),
-)
-@pytest.mark.requirement("progress.task-token-lifetime", revisions=(REVISION,))
+@requirement("tasks.progress-stops", "tasks.status-notification")
+@requirement("tasks.status-notification-no-related-task")
+@requirement("progress.task-token-lifetime")
 async def test_messages_of_a_task_name_it_and_have_its_token(transport: str) -> None:
     work = Work()
     async with requestor(transport, work.server) as client:
@@ -335,17 +288,10 @@ async def test_messages_of_a_task_name_it_and_have_its_token(transport: str) -> 
 
 
 @everywhere
-@pytest.mark.requirement(
-    "tasks.cancel-terminal-rejected",
-    "tasks.cancel-stops",
-    "tasks.cancel-transitions-first",
-    "tasks.cancel-may-delete",
-    "tasks.terminal-is-final",
-    "tasks.transitions-from-working",
-    "cancellation.tasks-use-own-method",
-    "tasks.cancel-stays",
-    revisions=(REVISION,),
-)
+@requirement("tasks.cancel-terminal-rejected", "tasks.cancel-stops")
+@requirement("tasks.cancel-transitions-first", "tasks.cancel-may-delete", "tasks.terminal-is-final")
+@requirement("tasks.transitions-from-working", "cancellation.tasks-use-own-method")
+@requirement("tasks.cancel-stays")
 @pytest.mark.parametrize("tool", ["waits", "stays"])
 async def test_a_cancelled_task_is_stopped_and_stays_cancelled(transport: str, tool: str) -> None:
     work = Work()
@@ -370,12 +316,7 @@ async def test_a_cancelled_task_is_stopped_and_stays_cancelled(transport: str, t
 
 
 @everywhere
-@pytest.mark.requirement(
-    "tasks.error-informative",
-    "tasks.error-internal",
-    "tasks.error-unknown-id",
-    revisions=(REVISION,),
-)
+@requirement("tasks.error-informative", "tasks.error-internal", "tasks.error-unknown-id")
 async def test_an_unknown_task_or_a_broken_store_is_an_error(transport: str) -> None:
     class Broken(MemoryTaskStore):
         async def load(self, task_id: str, before: Any = None) -> TaskRecord | None:
@@ -393,7 +334,7 @@ async def test_an_unknown_task_or_a_broken_store_is_an_error(transport: str) -> 
                 assert "fire" not in error["message"]
 
 
-@pytest.mark.requirement("tasks.ttl-expiry-delete", "tasks.cleanup", revisions=(REVISION,))
+@requirement("tasks.ttl-expiry-delete", "tasks.cleanup")
 async def test_time_to_live_ends_the_work_and_what_waits_for_it() -> None:
     store = MemoryTaskStore()
     work = Work(store=store, ttl=0.05)
@@ -424,16 +365,9 @@ async def test_a_result_is_kept_for_its_time_to_live_and_is_gone_then() -> None:
 
 
 @everywhere
-@pytest.mark.requirement(
-    "tasks.bind-context",
-    "tasks.reject-foreign",
-    "tasks.list-own-only",
-    "tasks.list-complete",
-    "tasks.list-result-shape",
-    "tasks.server-capability-shape",
-    "tasks.no-list-without-identity",
-    revisions=(REVISION,),
-)
+@requirement("tasks.bind-context", "tasks.reject-foreign", "tasks.list-own-only")
+@requirement("tasks.list-complete", "tasks.list-result-shape", "tasks.server-capability-shape")
+@requirement("tasks.no-list-without-identity")
 async def test_a_task_of_another_principal_is_like_an_unknown_one(transport: str) -> None:
     work = Work()
     declared: dict[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
@@ -456,9 +390,7 @@ async def test_a_task_of_another_principal_is_like_an_unknown_one(transport: str
         assert (await ada.result("tasks/get", {"taskId": own["taskId"]}))["status"] == "working"
 
 
-@pytest.mark.requirement(
-    "tasks.list-pagination", "tasks.list-next-cursor", "tasks.error-cursor", revisions=(REVISION,)
-)
+@requirement("tasks.list-pagination", "tasks.list-next-cursor", "tasks.error-cursor")
 async def test_a_long_list_of_tasks_has_pages() -> None:
     server = Server("many")
     server.tool("quick", runner=Tasks(server))(lambda: "")
@@ -478,7 +410,7 @@ async def test_a_long_list_of_tasks_has_pages() -> None:
             assert await client.code("tasks/list", {"cursor": garbage}) == -32602
 
 
-@pytest.mark.requirement("tasks.limit-concurrent", revisions=(REVISION,))
+@requirement("tasks.limit-concurrent")
 async def test_more_tasks_than_the_limit_are_refused() -> None:
     async with requestor("memory", Work(limit=2).server) as client:
         await client.start("waits")
@@ -621,7 +553,7 @@ async def test_a_task_that_ends_before_its_cancellation_has_ended() -> None:
         assert (await client.reaches(task_id, "failed"))["status"] == "failed"
 
 
-@pytest.mark.requirement("tasks.rate-limit", revisions=(REVISION,))
+@requirement("tasks.rate-limit")
 async def test_middleware_limits_the_rate_of_requests_about_tasks() -> None:
     work = Work()
 

@@ -12,18 +12,9 @@ import pytest
 from kit.asgi_client import asgi
 from kit.guarded import challenge_in, protected_settings
 from kit.issuer import bearer, token_of
-from kit.live import tool_names
+from kit.live import handlers_with, tool_names
 from kit.wire import PER_REQUEST, SESSIONS, every
-from mcpgen_runtime import (
-    ClientHandlers,
-    Context,
-    Principal,
-    RemoteError,
-    Server,
-    ToolError,
-    ToolSearch,
-    connect,
-)
+from mcpgen_runtime import Context, Principal, RemoteError, Server, ToolError, ToolSearch, connect
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio
@@ -241,17 +232,14 @@ async def test_tools_of_mounted_and_proxied_servers_are_found(revision: str) -> 
 
 @every
 async def test_a_called_tool_asks_its_client(revision: str) -> None:
-    class Handlers(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            return {"roots": [{"uri": "file:///work"}]}
-
     server = city()
+    handlers = handlers_with(list_roots={"roots": [{"uri": "file:///work"}]})
 
     @server.tool()
     async def look(ctx: Context) -> str:
         return str((await ctx.list_roots())[0].uri)
 
-    async with connect(server, revision=revision, handlers=Handlers()) as client:
+    async with connect(server, revision=revision, handlers=handlers) as client:
         assert (await call(client, "look")).content[0].text == "file:///work"
 
 

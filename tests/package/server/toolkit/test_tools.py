@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import server_with
 from kit.wire import ALL, PER_REQUEST, every, facts, speaking_to
 from mcpgen_runtime import Context, Icon, ProtocolError, Server, ToolAnnotations, ToolError
 from mcpgen_runtime.testing import connected
@@ -128,14 +129,13 @@ async def test_bad_arguments_are_refused_in_the_way_of_the_revision(
 async def test_errors_reach_the_model_the_client_or_the_log(
     revision: str, shown: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = Server("tools", show_errors=shown)
-
-    @server.tool()
     async def fail(kind: str) -> None:
         raise {
             "tool": ToolError("no such city; try Oslo"),
             "protocol": ProtocolError("not today", code=-31000, data={"retry": False}),
         }.get(kind, RuntimeError("password=hunter2"))
+
+    server = server_with(fail, show_errors=shown)
 
     tool, protocol = [
         await call(server, revision, name="fail", arguments={"kind": kind})

@@ -10,8 +10,18 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.http_script import Script, connect_scripted, error, log_message, result, says, stay_silent
+from kit.http_script import (
+    Script,
+    connect_scripted,
+    log_message,
+    refuse_with,
+    result,
+    says,
+    stay_silent,
+    stream_events,
+)
 from kit.http_server import Asked, Handler, Reply
+from kit.live import expect_refusal, handlers_with
 from kit.rules import revision_fixture, revisions_holding
 from kit.wire import (
     ACKNOWLEDGED,
@@ -108,8 +118,7 @@ async def test_json_and_streams_are_utf_8_though_nothing_says_so(revision: str) 
         await reply.part(b'data: "id"' + end + b"\n\n: b\n")
         await reply.end()
 
-    script = Script(revision)
-    script.once["tools/call"] = [as_json, as_event, as_json]
+    script = Script(revision, once={"tools/call": [as_json, as_event, as_json]})
     async with connect_scripted(script) as (client, server):
         for _ in range(3):
             assert (await client.call_tool("echo", {"text": text})).content[0].text == text
@@ -143,8 +152,7 @@ BAD: dict[str, tuple[Handler, type[McpError], str]] = {
 async def test_a_bad_answer_fails_its_call_and_no_other(
     revision: str, handler: Handler, kind: type[McpError], text: str
 ) -> None:
-    script = Script(revision)
-    script.once["tools/call"] = [handler]
+    script = Script(revision, once={"tools/call": [handler]})
     async with connect_scripted(script) as (client, server):
         with pytest.raises(kind, match=text) as caught:
             await client.call_tool("echo", {})
@@ -161,19 +169,10 @@ async def answer_in_array(asked: Asked, reply: Reply) -> None:
 @pytest.mark.parametrize("revision", revisions_holding("http.post-body-forms-batch"))
 async def test_an_answer_in_a_batch_is_taken_where_there_are_batches(revision: str) -> None:
     heard: list[str] = []
-
-    class Handlers(ClientHandlers):
-        async def logging_message(self, params: Any, ctx: Any) -> None:
-            heard.append(params.data)
-
-    async def as_event(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event([log_message("b"), result(asked)])
-        await reply.end()
-
-    script = Script(revision)
-    script.once["tools/call"] = [answer_in_array, as_event]
-    async with connect_scripted(script, handlers=Handlers()) as (client, _):
+    handlers = handlers_with(logging_message=lambda params: heard.append(params.data))
+    as_event = stream_events(lambda asked: [log_message("b"), result(asked)])
+    script = Script(revision, once={"tools/call": [answer_in_array, as_event]})
+    async with connect_scripted(script, handlers=handlers) as (client, _):
         for _ in range(2):
             assert (await client.call_tool("echo", {})).content[0].text == "done"
     assert heard == ["a", "b"]
@@ -181,37 +180,31 @@ async def test_an_answer_in_a_batch_is_taken_where_there_are_batches(revision: s
 
 @pytest.mark.parametrize("revision", STREAMABLE[1:])
 async def test_an_array_is_no_answer_where_there_are_no_batches(revision: str) -> None:
-    script = Script(revision)
-    script.on["tools/call"] = answer_in_array
+    script = Script(revision, on={"tools/call": answer_in_array})
     async with connect_scripted(script) as (client, _):
         with pytest.raises(RemoteProtocolError, match=EXPECTED):
             await client.call_tool("echo", {})
 
 
-async def cut(asked: Asked, reply: Reply) -> None:
-    """Break a stream off before the answer."""
-    await reply.stream()
-    await reply.part(b'id: 1\ndata: {"jsonrpc":')
-    await reply.cut()
-
-
-async def vanish(asked: Asked, reply: Reply) -> None:
+async def close_at_once(asked: Asked, reply: Reply) -> None:
     """Close the connection without a word."""
     await reply.cut()
 
 
-async def half(asked: Asked, reply: Reply) -> None:
+async def break_body_off(asked: Asked, reply: Reply) -> None:
     """Break off within the body."""
     await reply.head(200, {"Content-Type": "application/json", "Content-Length": "100"})
     await reply.raw(b'{"jsonrpc":')
     await reply.cut()
 
 
-async def end_stream(asked: Asked, reply: Reply) -> None:
-    """End a stream properly, without the answer."""
-    await reply.stream()
-    await reply.event({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
-    await reply.end()
+NOTE = {"jsonrpc": "2.0", "method": "notifications/message", "params": {}}
+LOSSES = {
+    "a stream that breaks": stream_events(b'id: 1\ndata: {"jsonrpc":', last=Reply.cut),
+    "a stream that ends": stream_events(NOTE),
+    "no response": close_at_once,
+    "half a body": break_body_off,
+}
 
 
 @pytest.mark.requirement("http.no-sessions", "http.no-resumability", "http-compat.handle-removals")
@@ -220,8 +213,7 @@ async def test_a_session_id_is_ignored_and_nothing_is_opened_or_ended(revision: 
     async def listing(asked: Asked, reply: Reply) -> None:
         await reply.json(result(asked), Mcp_Session_Id="abc")
 
-    script = Script(revision)
-    script.on["tools/list"] = listing
+    script = Script(revision, on={"tools/list": listing})
     async with connect_scripted(script) as (client, server):
         await client.list_tools()
         await client.call_tool("echo", {})
@@ -232,11 +224,7 @@ async def test_a_session_id_is_ignored_and_nothing_is_opened_or_ended(revision: 
 @pytest.mark.requirement("http.unknown-method-404-client")
 @modern
 async def test_a_404_with_a_body_is_a_method_that_is_not_known(revision: str) -> None:
-    async def missing(asked: Asked, reply: Reply) -> None:
-        await reply.json(error(asked, -32601, "Method not found"), status=404)
-
-    script = Script(revision)
-    script.on["prompts/list"] = missing
+    script = Script(revision, on={"prompts/list": refuse_with(-32601, 404)})
     async with connect_scripted(script) as (client, server):
         with pytest.raises(RemoteError) as caught:
             await client.list_prompts()
@@ -247,11 +235,10 @@ async def test_a_404_with_a_body_is_a_method_that_is_not_known(revision: str) ->
 
 @pytest.mark.requirement("http.broken-stream-reissue", "http.no-resumability")
 @pytest.mark.requirement("jsonrpc.reissue-with-new-id")
-@pytest.mark.parametrize("loss", [cut, vanish, half, end_stream])
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 @modern
 async def test_safe_requests_alone_are_retried_with_a_new_id(revision: str, loss: Handler) -> None:
-    script = Script(revision)
-    script.once = {"tools/list": [loss, loss], "tools/call": [loss]}
+    script = Script(revision, once={"tools/list": [loss, loss], "tools/call": [loss]})
     async with connect_scripted(script) as (client, server):
         assert [tool.name for tool in await client.list_tools()] == ["echo"]
         with pytest.raises(ResponseLostError, match="before the answer"):
@@ -279,9 +266,7 @@ async def test_giving_up_a_call_closes_its_connection_and_says_nothing(
         await reply.gone()
 
     there = anyio.Event()
-    script = Script(revision)
-    script.on["tools/call"] = call
-    async with connect_scripted(script) as (client, server):
+    async with connect_scripted(Script(revision, on={"tools/call": call})) as (client, server):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "echo", {})
             await there.wait()
@@ -297,20 +282,11 @@ async def test_giving_up_a_call_closes_its_connection_and_says_nothing(
 @pytest.mark.requirement("http.client-sends-no-responses", "custom-transport.directions")
 @modern
 async def test_requests_of_a_server_on_a_stream_are_not_answered(revision: str) -> None:
-    class Roots(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            pytest.fail("it was asked for")
-
-    async def call(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
-        await reply.event({"jsonrpc": "2.0", "id": 2, "method": "ping"})
-        await reply.event(result(asked))
-        await reply.end()
-
-    script = Script(revision)
-    script.on["tools/call"] = call
-    async with connect_scripted(script, handlers=Roots()) as (client, server):
+    roots = handlers_with(list_roots=lambda params: pytest.fail("it was asked for"))
+    methods = enumerate(("roots/list", "ping"), 1)
+    requests = [{"jsonrpc": "2.0", "id": id, "method": method} for id, method in methods]
+    script = Script(revision, on={"tools/call": stream_events(*requests, result)})
+    async with connect_scripted(script, handlers=roots) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
         await client.list_tools()
     assert server.order() == ["server/discover", "tools/call", "tools/list"]
@@ -354,9 +330,8 @@ async def test_a_question_of_a_task_is_answered_on_any_stream(revision: str, str
         await reply.whole(202)
         is_answered.set()
 
-    script = Script(revision, "abc")
+    script = Script(revision, "abc", on={"tools/call": make_task, "response": take, stream: ask})
     script.capabilities["tasks"] = {"requests": {"tools": {"call": {}}}}
-    script.on = {"tools/call": make_task, "response": take, stream: ask}
     async with connect_scripted(script, handlers=User()) as (client, server):
         call = {"name": "plan", "arguments": {}, "task": {"ttl": 60000}}
         made = await client.request("tools/call", call)
@@ -383,8 +358,8 @@ scripted = partial(connect_scripted, timeouts=SOON)
 class Listened(Script):
     """A server that holds streams open: one of each session, and those of subscriptions."""
 
-    def __init__(self, revision: str) -> None:
-        super().__init__(revision, "s" if revision in SESSIONS else None)
+    def __init__(self, revision: str, **planned: Any) -> None:
+        super().__init__(revision, "s" if revision in SESSIONS else None, **planned)
         self.streams: list[tuple[Asked, Reply]] = []
         self.until_cut = anyio.Event()
         self.kind = "GET" if revision in SESSIONS else LISTEN
@@ -448,8 +423,7 @@ async def test_a_stream_that_breaks_is_asked_for_again_under_a_new_id(
         await script.begin(asked, reply)
         await end(reply)
 
-    script = Listened(revision)
-    script.once[LISTEN] = [listen, listen]
+    script = Listened(revision, once={LISTEN: [listen, listen]})
     async with scripted(script) as (client, server):
         async with client.listen(tools=True, retry_seconds=AT_ONCE) as changes:
             assert await anext(changes) == ListeningAgain()
@@ -466,16 +440,11 @@ async def test_a_stream_that_breaks_is_asked_for_again_under_a_new_id(
 @pytest.mark.requirement("subscriptions.pattern-mandatory")
 @modern
 async def test_a_server_without_subscriptions_is_asked_once(revision: str) -> None:
-    async def unknown(asked: Asked, reply: Reply) -> None:
-        await reply.json(error(asked, -32601), 404)
-
-    script = Listened(revision)
-    script.once[LISTEN] = [unknown, says(b"", 403)]
+    script = Listened(revision, once={LISTEN: [refuse_with(-32601, 404), says(b"", 403)]})
     async with scripted(script) as (client, server):
         for refusal in (RemoteError, HttpStatusError):
             with pytest.raises(refusal):
-                async with client.listen(tools=True):
-                    pytest.fail("it was refused")
+                await expect_refusal(client.listen(tools=True))
         assert len(server.of(LISTEN)) == 2
 
 
@@ -509,7 +478,8 @@ async def test_a_line_that_falls_silent_is_listened_on_again_or_an_error(
         client.listen(tools=True, idle_seconds=IDLE, retry_seconds=retries) as changes,
     ):
         await server.until(script.kind)
-        script.on[sign_of_life(revision)] = script.on[script.kind] = fall_silent
+        sign_of_life = "ping" if revision in HANDSHAKE else "server/discover"
+        script.on[sign_of_life] = script.on[script.kind] = fall_silent
         with anyio.fail_after(10):
             if not comes_back:
                 with pytest.raises((TransportError, RequestTimeoutError)):
@@ -557,10 +527,5 @@ async def test_a_session_stream_that_is_not_reopened_ends_listening(
             with anyio.fail_after(10), pytest.raises(kind, match=f"HTTP {status}"):
                 await anext(changes)
         with pytest.raises(kind):
-            async with client.listen(tools=True):
-                pytest.fail("nothing can be heard")
+            await expect_refusal(client.listen(tools=True))
         await client.list_tools()
-
-
-def sign_of_life(revision: str) -> str:
-    return "ping" if revision in HANDSHAKE else "server/discover"

@@ -18,7 +18,7 @@ import pytest
 from kit import http_script
 from kit.faults import Outcome, check_quiet, text_of
 from kit.http_process import SECONDS, http_process
-from kit.http_script import Forgetful, Script, result
+from kit.http_script import Forgetful, Script, result, says, stream_events
 from kit.http_server import BROKEN, Asked, Handler, HttpServer, Reply
 from kit.rules import revision_fixture
 from kit.wire import ONE_OF_EACH, SESSIONS, STREAMABLE
@@ -46,9 +46,9 @@ async def library(request: pytest.FixtureRequest) -> AsyncIterator[dict[str, Any
         yield {"http_client": own} if request.param else {}
 
 
-def mortal(revision: str) -> Forgetful:
+def mortal(revision: str, **planned: Any) -> Forgetful:
     """A server that knows no session of a former life."""
-    return Forgetful(revision, "s" if revision in SESSIONS else None)
+    return Forgetful(revision, "s" if revision in SESSIONS else None, **planned)
 
 
 async def revive(server: HttpServer) -> None:
@@ -82,9 +82,7 @@ async def test_a_server_that_dies_loses_calls_and_gets_safe_requests_again(revis
         server.kill()
         await anyio.lowlevel.checkpoint()
 
-    script = mortal(revision)
-    script.on["tools/call"] = die
-    script.once["tools/list"] = [die]
+    script = mortal(revision, on={"tools/call": die}, once={"tools/list": [die]})
     async with scripted(script) as (client, server), anyio.create_task_group() as tasks:
         with pytest.raises(ResponseLostError):
             await client.call_tool("echo", {})
@@ -107,22 +105,15 @@ async def half_a_body(asked: Asked, reply: Reply) -> None:
     await reply.gone()
 
 
-async def half_an_event(asked: Asked, reply: Reply) -> None:
-    await reply.stream()
-    await reply.part(b'data: {"jsonrpc": "2.0",')
-    await reply.gone()
-
-
-halves = pytest.mark.parametrize("half", [half_a_head, half_a_body, half_an_event])
+HALF_AN_EVENT = stream_events(b'data: {"jsonrpc": "2.0",', last=Reply.gone)
 
 
 @pytest.mark.requirement("http.shutdown-by-close")
-@halves
+@pytest.mark.parametrize("half", [half_a_head, half_a_body, HALF_AN_EVENT])
 async def test_half_an_answer_and_then_silence_ends_with_the_timeout_or_by_closing(
     revision: str, half: Handler, library: dict[str, Any]
 ) -> None:
-    script, outcome = Script(revision), Outcome()
-    script.on["tools/call"] = half
+    script, outcome = Script(revision, on={"tools/call": half}), Outcome()
     async with scripted(script, **library) as (client, server), anyio.create_task_group() as tasks:
         with pytest.raises(RequestTimeoutError):
             await client.call_tool("echo", {}, timeout=0.1)
@@ -147,8 +138,7 @@ async def test_a_body_that_comes_slowly_is_not_lost(revision: str) -> None:
                 await reply.gone()
             await reply.raw(body[at : at + len(body) // 4])
 
-    script = Script(revision)
-    script.on["tools/call"] = slow
+    script = Script(revision, on={"tools/call": slow})
     async with scripted(script, timeouts=Timeouts(silence=0.45, http=PAUSES)) as (client, _):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
@@ -173,8 +163,7 @@ async def dripping(asked: Asked, reply: Reply) -> None:
 async def test_a_body_that_stands_still_or_drips_is_lost(
     revision: str, body: Handler, timeouts: Timeouts, reason: str, library: dict[str, Any]
 ) -> None:
-    script = Script(revision)
-    script.once["tools/call"] = [body]
+    script = Script(revision, once={"tools/call": [body]})
     async with scripted(script, timeouts=timeouts, **library) as (client, server):
         with pytest.raises(ResponseLostError, match=reason):
             await client.call_tool("echo", {})
@@ -185,12 +174,8 @@ async def test_a_body_that_stands_still_or_drips_is_lost(
 async def test_an_accepted_notification_keeps_its_connection(
     revision: str, library: dict[str, Any]
 ) -> None:
-    async def accept(asked: Asked, reply: Reply) -> None:
-        await reply.whole(202, b"accepted")
-
     name = "notifications/roots/list_changed"
-    script = Script(revision)
-    script.on[name] = accept
+    script = Script(revision, on={name: says(b"accepted", 202, "text/plain")})
     able = {"roots": {"listChanged": True}}
     async with scripted(script, capabilities=able, **library) as (client, server):
         await server.until("GET")

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import anyio
 import pytest
 
-from kit.http_script import Script, error, result, says
+from kit.http_script import Script, answer_with, refuse_with, result, says
 from kit.http_server import Asked, Handler, Reply
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import (
@@ -63,28 +63,20 @@ def refuse(status: int, **fields: str) -> Handler:
     return says(b"<html>Bad Gateway", status, "text/html", **fields)
 
 
-def fail(message: str, status: int, fields: dict[str, str], *, id: bool, **data: Any) -> Handler:
-    """A handler that refuses by an error of JSON-RPC."""
-
-    async def handler(asked: Asked, reply: Reply) -> None:
-        await reply.json(error(asked if id else None, -32603, message, **data), status, **fields)
-
-    return handler
-
-
 def not_begun(retry_after: str = "1", *, id: bool = False) -> Handler:
     """A handler that refuses a message without having begun it."""
-    return fail("too much at once", 503, {"Retry_After": retry_after}, id=id, **NOT_BEGUN)
+    fields = {"Retry_After": retry_after}
+    return refuse_with(-32603, 503, "too much at once", fields, with_id=id, **NOT_BEGUN)
 
 
 def in_outage(status: int, **fields: str) -> Handler:
     """A handler that refuses a request by its id, as a server that ends does."""
-    return fail("the server is ending", status, fields, id=True)
+    return refuse_with(-32603, status, "the server is ending", fields)
 
 
 def given_up(begun: bool | None) -> Handler:
     """A handler that has given up the work on a request."""
-    return fail("it ended; it may have been acted on", 200, {}, id=True, begun=begun)
+    return refuse_with(-32603, 200, "it ended; it may have been acted on", begun=begun)
 
 
 async def break_off(asked: Asked, reply: Reply) -> None:
@@ -95,10 +87,10 @@ async def break_off(asked: Asked, reply: Reply) -> None:
 class Times(Script):
     """A server with some tools that records when requests of each kind come."""
 
-    def __init__(self, revision: str) -> None:
-        super().__init__(revision, "s")
+    def __init__(self, revision: str, **planned: Any) -> None:
+        super().__init__(revision, "s", **planned)
         self.times: dict[str, list[float]] = {}
-        self.on["tools/list"] = self._list
+        self.on["tools/list"] = answer_with(tools=TOOLS, ttlMs=0, cacheScope="private")
 
     async def __call__(self, asked: Asked, reply: Reply) -> None:
         self.times.setdefault(asked.what, []).append(anyio.current_time())
@@ -107,9 +99,6 @@ class Times(Script):
     def pauses(self, what: str) -> list[float]:
         """The seconds between requests of a kind."""
         return [round(after - before, 3) for before, after in pairwise(self.times.get(what, []))]
-
-    async def _list(self, asked: Asked, reply: Reply) -> None:
-        await reply.json(result(asked, tools=TOOLS, ttlMs=0, cacheScope="private"))
 
 
 def use(
@@ -213,8 +202,7 @@ def test_a_request_is_sent_again_after_refusals_where_that_is_safe(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     call, method = SENT[name]
-    script = Times(revision)
-    script.once[method] = list(answers)
+    script = Times(revision, once={method: answers})
     ended = use(script, monkeypatch, call)
     assert script.pauses(method) == pauses
     if outcome is DONE:
@@ -242,8 +230,7 @@ def test_refusals_that_last_are_an_error_after_some_attempts(
     pauses: list[float],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    script = Times(revision)
-    script.on["tools/call"] = refusal
+    script = Times(revision, on={"tools/call": refusal})
     outcome = use(script, monkeypatch, tool("reads"), timeouts=timeouts)
     assert isinstance(outcome, HttpStatusError)
     assert script.pauses("tools/call") == pauses
@@ -265,8 +252,7 @@ def test_a_date_is_a_pause_too() -> None:
 def test_an_unlisted_tool_is_listed_before_it_is_called_again(
     revision: str, name: str, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = Times(revision)
-    script.once["tools/call"] = [refuse(502)]
+    script = Times(revision, once={"tools/call": [refuse(502)]})
     outcome = use(script, monkeypatch, tool(name), lists=False)
     assert isinstance(outcome, HttpStatusError) is not again
     assert len(script.times["tools/list"]) == 1
@@ -277,15 +263,9 @@ def test_an_unlisted_tool_is_listed_before_it_is_called_again(
 def test_a_session_is_confirmed_after_a_refusal(
     revision: str, refusal: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = Times(revision)
-    script.once["notifications/initialized"] = [refusal]
+    script = Times(revision, once={"notifications/initialized": [refusal]})
     assert not isinstance(use(script, monkeypatch, tool("adds")), Exception)
     assert len(script.pauses("notifications/initialized")) == 1
-
-
-async def agreed(client: Any) -> str:
-    """The revision of an open client."""
-    return str(client.revision)
 
 
 AT_FIRST: dict[str, tuple[list[Handler], list[float], float]] = {
@@ -317,11 +297,14 @@ def test_a_connection_is_opened_after_refusals(
     opening: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    script = Times(revision)
     method = "initialize" if revision in SESSIONS else "server/discover"
-    script.once[method] = list(refusals)
+    script = Times(revision, once={method: refusals})
+
+    async def revision_of(client: Any) -> str:
+        return str(client.revision)
+
     how = {"revision": None if both else revision, "timeouts": Timeouts(opening=opening)}
-    outcome = use(script, monkeypatch, agreed, lists=False, **how)
+    outcome = use(script, monkeypatch, revision_of, lists=False, **how)
     assert script.pauses(method) == pauses
     assert ("initialize" in script.times) is (method == "initialize")
     if len(refusals) == 99:
@@ -432,15 +415,10 @@ def subscription(failure: Exception | None = None) -> Handler:
 
 @modern
 def test_listening_goes_on_after_outages(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = Times(revision)
-    script.once["subscriptions/listen"] = [
-        refuse(502),
-        subscription(ResponseLostError("the worker was killed")),
-        refuse(502),
-        refuse(503, Retry_After="30"),
-        refuse(429, Retry_After="4"),
-        subscription(),
-    ]
+    broken = subscription(ResponseLostError("the worker was killed"))
+    outages = [refuse(502), refuse(503, Retry_After="30"), refuse(429, Retry_After="4")]
+    answers = [refuse(502), broken, *outages, subscription()]
+    script = Times(revision, once={"subscriptions/listen": answers})
 
     async def listen(client: Any) -> object:
         async with client.listen(tools=True) as changes:
@@ -460,18 +438,12 @@ def test_the_result_of_a_task_survives_outages(
     script = Times(revision)
     script.capabilities["tasks"] = {"list": {}}
 
-    def answer(**members: Any) -> Handler:
-        async def handler(asked: Asked, reply: Reply) -> None:
-            await reply.json(result(asked, **members))
-
-        return handler
-
-    working = answer(**task, status="working")
+    working = answer_with(**task, status="working")
     script.once["tasks/get"] = [refuse(status), working, refuse(status), refuse(status)]
     script.once["tasks/result"] = [refuse(status, Retry_After="2"), refuse(status)]
     script.on |= {
-        "tasks/get": answer(**task, status="completed"),
-        "tasks/result": answer(content=[{"type": "text", "text": "done"}]),
+        "tasks/get": answer_with(**task, status="completed"),
+        "tasks/result": answer_with(content=[{"type": "text", "text": "done"}]),
     }
     outcome = use(script, monkeypatch, lambda client: client.task("t").result())
     assert outcome.content[0].text == "done"

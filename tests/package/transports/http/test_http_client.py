@@ -18,6 +18,7 @@ from kit.http_script import (
     result,
     says,
     stay_silent,
+    stream_events,
 )
 from kit.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from kit.rules import revision_fixture, revisions_holding
@@ -162,9 +163,7 @@ def refusal_of(
                 await client.call_tool("echo")
             return str(caught.value), anyio.current_time() - before
 
-    script = Script(NEWEST)
-    script.once["tools/call"] = [handler]
-    reach(script, monkeypatch)
+    reach(Script(NEWEST, once={"tools/call": [handler]}), monkeypatch)
     text, seconds = simulate("asyncio", 0, main)
     return " ".join(text.split()), seconds
 
@@ -222,9 +221,7 @@ def test_a_refusal_has_the_reasons_of_the_server_and_advice(
     assert text == f"POST {URL} answered HTTP {status}{advice}"
 
 
-def test_a_reason_in_the_body_of_a_refusal_is_not_repeated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_reason_in_the_body_of_a_refusal_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     challenge = 'A error_description="expired", B error="other"'
     refusal = says(b"it is expired", 403, WWW_Authenticate=challenge)
     text, _ = refusal_of(refusal, monkeypatch)
@@ -278,12 +275,7 @@ async def test_a_server_without_tls_is_no_connection_in_time() -> None:
     assert f"no connection to {url}: none within 0.2 s" in str(failure)
 
 
-async def silent_stream(asked: Asked, reply: Reply) -> None:
-    await reply.stream()
-    await reply.gone()
-
-
-@pytest.mark.parametrize("handler", [stay_silent, silent_stream])
+@pytest.mark.parametrize("handler", [stay_silent, stream_events(last=Reply.gone)])
 @pytest.mark.parametrize("revision", [None, *STREAMABLE])
 async def test_silence_says_where_without_what_is_secret(
     revision: str | None, handler: Handler
@@ -297,8 +289,7 @@ async def test_silence_says_where_without_what_is_secret(
 
 
 async def test_an_unaccepted_ready_notification_fails_the_opening() -> None:
-    script = Script(SESSIONS[-1])
-    script.on["notifications/initialized"] = stay_silent
+    script = Script(SESSIONS[-1], on={"notifications/initialized": stay_silent})
     timeouts = Timeouts(opening=5, http=HttpTimeouts(accept=0.2))
     with pytest.raises(ResponseLostError, match=r"/initialized was not accepted within 0\.2 s"):
         await fail_to_open(script, timeouts=timeouts)
@@ -339,9 +330,7 @@ def cached_for(revision: str, scope: str) -> Script:
         lists = cacheable_result("tools/list", 60_000, scope, tools=[tool])
         await reply.json(result(asked, **lists))
 
-    script = Script(revision)
-    script.on["tools/list"] = listing
-    return script
+    return Script(revision, on={"tools/list": listing})
 
 
 @pytest.mark.requirement("caching.private-not-shared", "caching.private-same-authorization")

@@ -22,8 +22,17 @@ import anyio
 import httpx2
 import pytest
 
-from kit.http_script import Script, SseScript, connect_scripted, fail_to_open, stay_silent
+from kit.http_script import (
+    Script,
+    SseScript,
+    connect_scripted,
+    fail_to_open,
+    says,
+    stay_silent,
+    stream_events,
+)
 from kit.http_server import Asked, Handler, HttpServer, Reply, unused_port
+from kit.live import expect_refusal
 from kit.wire import STREAMABLE
 from mcpgen_runtime import (
     ConnectFailedError,
@@ -289,8 +298,7 @@ async def test_an_option_that_the_system_refuses_is_the_reason_told(
 
 
 async def test_a_channel_that_is_cancelled_leaves_nothing_open() -> None:
-    script = Script(NEWEST)
-    script.on["tools/call"] = stay_silent
+    script = Script(NEWEST, on={"tools/call": stay_silent})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         async with HttpServer(script) as server:
@@ -470,17 +478,12 @@ async def requests_to(
 async def test_an_event_that_is_too_long_ends_its_request_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def answer(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        for text in (b"x" * (LIMIT + 1), b"{}"):
-            await reply.part(b"data: %b\n\n" % text)
-        await reply.end()
-
     async def hear(message: bytes) -> None:
         heard.append(message)
 
     heard: list[bytes] = []
-    async with requests_to(answer) as (requests, url, _):
+    events = [b"data: %b\n\n" % text for text in (b"x" * (LIMIT + 1), b"{}")]
+    async with requests_to(stream_events(*events)) as (requests, url, _):
         for id, error in ((1, FrameError), (None, ResponseLostError)):
             stream = EventStream(requests, None, hear, id, HTTP_TIMEOUTS)
             with pytest.raises(error):
@@ -522,11 +525,8 @@ async def test_the_head_of_a_response_is_taken_up_to_a_limit(head: str, anyio_ba
 
 async def test_a_few_informational_responses_are_passed_over() -> None:
     early = b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000
-    async with requests_to(send_parts(early, OK, b"Content-Length: 2\r\n\r\n{}")) as (
-        requests,
-        url,
-        _,
-    ):
+    handler = send_parts(early, OK, b"Content-Length: 2\r\n\r\n{}")
+    async with requests_to(handler) as (requests, url, _):
         response = await requests.open("POST", url, POSTED, b"{}")
         assert await requests.read(response) == b"{}"
 
@@ -596,17 +596,10 @@ async def test_redirects_are_followed_a_few_times() -> None:
     assert len(str(caught.value)) < 500
 
 
-def send_compressed(coding: str, body: bytes) -> Handler:
-    async def handler(asked: Asked, reply: Reply) -> None:
-        await reply.whole(200, body, Content_Type="application/json", Content_Encoding=coding)
-
-    return handler
-
-
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 async def test_a_compressed_body_that_bursts_is_taken_up_to_a_limit(coding: str) -> None:
     body = (gzip.compress if coding == "gzip" else zlib.compress)(bytes(20 * LIMIT))
-    handler = send_compressed(coding, body)
+    handler = says(body, Content_Encoding=coding)
     async with requests_to(handler, with_httpx2=True) as (requests, url, server):
         response = await requests.open("POST", url, POSTED, b"{}")
         with pytest.raises(FrameError, match=f"at most {LIMIT} bytes"):
@@ -616,7 +609,7 @@ async def test_a_compressed_body_that_bursts_is_taken_up_to_a_limit(coding: str)
 
 @pytest.mark.parametrize("coding", ["gzip, gzip", "br", "zstd", "gzip, br", "x" * 5000])
 async def test_a_body_that_is_compressed_without_bound_is_refused(coding: str) -> None:
-    handler = send_compressed(coding, gzip.compress(gzip.compress(b"{}")))
+    handler = says(gzip.compress(gzip.compress(b"{}")), Content_Encoding=coding)
     async with requests_to(handler, with_httpx2=True) as (requests, url, _):
         with pytest.raises(RemoteProtocolError, match="expected gzip, deflate, came ") as caught:
             await requests.open("POST", url, POSTED, b"{}")
@@ -670,16 +663,10 @@ async def test_an_error_shows_server_text_on_one_short_line(
     ids=["type", "endpoint"],
 )
 async def test_an_error_of_the_older_transport_shows_events_safely(type: str, data: str) -> None:
-    async def get(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.part(f"event: {type}\ndata: {data}{'x' * 5000}\n\n".encode())
-        await reply.gone()
-
-    script = SseScript(STREAMABLE[0])
-    script.on["GET"] = get
+    event = f"event: {type}\ndata: {data}{'x' * 5000}\n\n".encode()
+    script = SseScript(STREAMABLE[0], on={"GET": stream_events(event, last=Reply.gone)})
     async with HttpServer(script) as server:
         with anyio.fail_after(20), pytest.raises(RemoteProtocolError) as caught:
-            async with connect(server.url, transport="sse"):
-                raise AssertionError("it was opened")
+            await expect_refusal(connect(server.url, transport="sse"))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 700

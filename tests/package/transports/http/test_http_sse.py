@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import anyio
 import httpx2
@@ -19,11 +18,11 @@ from kit.http_script import (
     says,
 )
 from kit.http_server import Asked, Handler, Reply
+from kit.live import handlers_with
 from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import HANDSHAKE, SSE_ONLY, modern
 from mcpgen_runtime import (
-    ClientHandlers,
     ConnectionClosedError,
     HttpStatusError,
     McpError,
@@ -164,9 +163,8 @@ def test_a_stream_that_names_no_address_is_a_readable_error(
     async def main() -> None:
         await fail_to_open(URL, revision=revision)
 
-    script = Script(revision)  # whose answer to a message would be a failure of another kind
-    script.on["GET"] = get
-    reach(script, monkeypatch)
+    # The answer of `Script` to a message would be a failure of another kind.
+    reach(Script(revision, on={"GET": get}), monkeypatch)
     with pytest.raises(kind, match=text) as caught:
         simulate("asyncio", 0, main)
     assert type(caught.value) is kind
@@ -200,8 +198,7 @@ async def test_closing_closes_the_stream_and_says_nothing(revision: str) -> None
 
 
 async def test_a_refused_post_fails_its_call_and_no_other(revision: str) -> None:
-    script = SseScript(revision)
-    script.once["tools/call"] = [says(b"no", 400, "text/plain")]
+    script = SseScript(revision, once={"tools/call": [says(b"no", 400, "text/plain")]})
     async with connect_scripted(script) as (client, _):
         with pytest.raises(HttpStatusError, match="HTTP 400 Test: no"):
             await client.call_tool("echo", {})
@@ -210,14 +207,9 @@ async def test_a_refused_post_fails_its_call_and_no_other(revision: str) -> None
 
 async def test_messages_of_the_server_arrive_on_the_stream(revision: str) -> None:
     heard: list[str] = []
-
-    class Handlers(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            return {"roots": []}
-
-        async def logging_message(self, params: Any, ctx: Any) -> None:
-            heard.append(params.data)
-
+    handlers = handlers_with(
+        list_roots={"roots": []}, logging_message=lambda params: heard.append(params.data)
+    )
     script = SseScript(revision)
     calls: list[Asked] = []
 
@@ -233,7 +225,7 @@ async def test_messages_of_the_server_arrive_on_the_stream(revision: str) -> Non
         await script.say(result(calls[0]))
 
     script.on = {"tools/call": call, "response": response}
-    async with connect_scripted(script, handlers=Handlers()) as (client, server):
+    async with connect_scripted(script, handlers=handlers) as (client, server):
         await client.call_tool("echo", {})
     assert heard == ["a"]
     assert server.of("response")[0].message == {"jsonrpc": "2.0", "id": 7, "result": {"roots": []}}
@@ -259,8 +251,7 @@ async def test_a_revision_without_handshake_cannot_be_asked_for(revision: str) -
 
 
 async def test_cancelling_says_so(revision: str) -> None:
-    script = SseScript(revision)
-    script.on["tools/call"] = says(b"", 202)
+    script = SseScript(revision, on={"tools/call": says(b"", 202)})
     async with connect_scripted(script) as (client, server):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "echo", {})

@@ -12,7 +12,7 @@ import pytest
 from msgspec import Raw
 
 from kit import scripted
-from kit.http_script import Script, connect_scripted, error, result, tool
+from kit.http_script import Script, answer_with, connect_scripted, refuse_with, result, tool
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revision_fixture, revisions_holding
 from kit.wire import STREAMABLE, every, facts, outgoing_message, request
@@ -24,7 +24,7 @@ from requirements import requirement
 
 pytestmark = pytest.mark.processes
 
-MISMATCH = {"error": {"code": -32020, "message": "headers"}}
+MISMATCH = -32020
 WITH_FIELDS = revisions_holding("headers.mcp-method")
 revision = revision_fixture(WITH_FIELDS)
 
@@ -41,19 +41,12 @@ MARKED = tool(
 
 def lists(*tools: Mapping[str, Any]) -> Handler:
     """A handler that lists tools."""
-
-    async def handler(asked: Asked, reply: Reply) -> None:
-        lifetime = {"ttlMs": 60_000, "cacheScope": "private"}
-        await reply.json(result(asked, tools=list(tools), **lifetime))
-
-    return handler
+    return answer_with(tools=list(tools), ttlMs=60_000, cacheScope="private")
 
 
-def listing(revision: str, *tools: Mapping[str, Any]) -> Script:
+def listing(revision: str, *tools: Mapping[str, Any], **planned: Any) -> Script:
     """A server with tools."""
-    script = Script(revision)
-    script.on["tools/list"] = lists(*tools)
-    return script
+    return Script(revision, on={"tools/list": lists(*tools)}, **planned)
 
 
 def params_of(asked: Asked) -> dict[str, str]:
@@ -352,22 +345,12 @@ async def test_a_tool_with_a_wrong_mark_is_left_out_and_only_that_one(
 @every
 async def test_param_headers_mean_nothing_without_http(revision: str) -> None:
     bad = {"tools": [tool("bad", a=header(""))], "ttlMs": 0, "cacheScope": "private"}
-    async with scripted.connect_scripted(revision, bad, MISMATCH) as (client, server):
+    refusal = {"error": {"code": MISMATCH, "message": "headers"}}
+    async with scripted.connect_scripted(revision, bad, refusal) as (client, server):
         assert [tool.name for tool in await client.list_tools()] == ["bad"]
         with pytest.raises(RemoteError):
             await client.call_tool("bad")
     assert len(server.heard) == 2
-
-
-def refuses(revision: str, code: int | None = None) -> Handler:
-    """A handler that refuses a message for wrong headers, or for something else."""
-
-    async def handler(asked: Asked, reply: Reply) -> None:
-        mismatch = facts(revision).errors.header_mismatch
-        assert mismatch is not None
-        await reply.json(error(asked, mismatch if code is None else code, "headers"), status=400)
-
-    return handler
 
 
 @pytest.mark.requirement("headers.mismatch-refresh")
@@ -376,9 +359,9 @@ def refuses(revision: str, code: int | None = None) -> Handler:
 async def test_a_mark_that_came_later_is_learnt_and_the_call_repeated(
     revision: str, raw: bool, known: bool
 ) -> None:
-    script = listing(revision, MARKED)
-    script.once["tools/list"] = [lists(tool("marked", region={"type": "string"}))] * known
-    script.once["tools/call"] = [refuses(revision)]
+    earlier = [lists(tool("marked", region={"type": "string"}))] * known
+    once = {"tools/list": earlier, "tools/call": [refuse_with(MISMATCH)]}
+    script = listing(revision, MARKED, once=once)
     arguments = {"region": "us"}
     async with connect_scripted(script) as (client, server):
         if known:
@@ -397,10 +380,9 @@ async def test_a_mark_that_came_later_is_learnt_and_the_call_repeated(
 
 @pytest.mark.requirement("headers.mismatch-refresh", "headers.mismatch-not-legacy-code")
 async def test_a_call_that_stays_refused_is_an_error(revision: str) -> None:
-    script = listing(revision, MARKED)
-    refusal, other = refuses(revision), refuses(revision, -32001)
-    script.once["tools/call"] = [refusal, refusal, refusal, other]
-    script.once["tools/list"] = [lists(MARKED), refuses(revision, -32603)]
+    refusals = [refuse_with(code, message="headers") for code in (*[MISMATCH] * 3, -32001)]
+    again = [lists(MARKED), refuse_with(-32603)]
+    script = listing(revision, MARKED, once={"tools/call": refusals, "tools/list": again})
     async with connect_scripted(script) as (client, server):
         for _ in range(3):
             with pytest.raises(RemoteError, match="tools/call: headers"):
@@ -410,8 +392,8 @@ async def test_a_call_that_stays_refused_is_an_error(revision: str) -> None:
 
 
 async def test_marks_are_read_from_lists_had_by_wire_name(revision: str) -> None:
-    script = listing(revision, tool("marked", region=header("Area")))
-    script.once["tools/list"] = [lists(MARKED)]
+    once = {"tools/list": [lists(MARKED)]}
+    script = listing(revision, tool("marked", region=header("Area")), once=once)
     async with connect_scripted(script) as (client, server):
         for ask in (client.request, client.request_raw):
             await ask("tools/list")
@@ -428,9 +410,7 @@ async def test_fields_of_responses_are_read_in_any_case(revision: str) -> None:
         await reply.head(200, {"cOnTeNt-TyPe": "APPLICATION/JSON", "CONTENT-LENGTH": length})
         await reply.raw(body)
 
-    script = Script(revision)
-    script.on["tools/call"] = shouting
-    async with connect_scripted(script) as (client, _):
+    async with connect_scripted(Script(revision, on={"tools/call": shouting})) as (client, _):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 

@@ -106,9 +106,7 @@ def test_a_server_that_ends_no_sessions_is_no_error(
             before = anyio.current_time()
         return anyio.current_time() - before
 
-    script = Script(revision, "s")
-    script.on["DELETE"] = delete
-    reach(script, monkeypatch)
+    reach(Script(revision, "s", on={"DELETE": delete}), monkeypatch)
     assert simulate("asyncio", 0, main) == pytest.approx(seconds)
 
 
@@ -250,8 +248,7 @@ async def test_a_lost_session_shows_when_its_open_stream_is_resumed(revision: st
             await reply.cut()
         await reply.gone()
 
-    script = Forgetful(revision)
-    script.on["GET"] = get
+    script = Forgetful(revision, on={"GET": get})
     async with connect_scripted(script, timeouts=SOON) as (_, server):
         await server.until("initialize", times=2)
         gets = await server.until("GET", times=3)
@@ -329,8 +326,7 @@ async def test_a_listener_is_subscribed_anew_and_reads_again(revision: str) -> N
         streams.append(reply)
         await reply.gone()
 
-    script = Forgetful(revision)
-    script.on["GET"] = get
+    script = Forgetful(revision, on={"GET": get})
     async with connect_scripted(script) as (client, server):
         await server.until("GET")
         async with client.listen(tools=True, uris=["memo://a"]) as changes:

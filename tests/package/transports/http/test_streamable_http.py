@@ -12,19 +12,13 @@ import anyio
 import pytest
 
 from kit import http_script
-from kit.http_script import Script, log_message, result
+from kit.http_script import Script, log_message, result, stream_events
 from kit.http_server import Asked, Handler, Reply
+from kit.live import handlers_with
 from kit.rules import revision_fixture
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import SESSIONS
-from mcpgen_runtime import (
-    ClientHandlers,
-    ConnectFailedError,
-    HttpTimeouts,
-    ResponseLostError,
-    Timeouts,
-    connect,
-)
+from mcpgen_runtime import ConnectFailedError, HttpTimeouts, ResponseLostError, Timeouts, connect
 
 pytestmark = pytest.mark.processes
 
@@ -252,19 +246,6 @@ def test_a_server_that_forgets_each_session_is_given_pauses_too(
     assert script.pauses()[:8] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]
 
 
-class Listener(ClientHandlers):
-    """Keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.heard: list[Any] = []
-
-    async def logging_message(self, params: Any, ctx: Any) -> None:
-        self.heard.append(params.data)
-
-    async def list_roots(self, params: Any, ctx: Any) -> Any:
-        return {"roots": []}
-
-
 class Calls(Script):
     """A server whose tool call begins a stream, which a GET resumes."""
 
@@ -272,7 +253,7 @@ class Calls(Script):
         super().__init__(revision, "abc")
         self.calls: list[Asked] = []
         self._begin = call
-        self.on = {"tools/call": self.begin, "GET": self.resume, **on}
+        self.on |= {"tools/call": self.begin, "GET": self.resume, **on}
 
     async def begin(self, asked: Asked, reply: Reply) -> None:
         """Keep the call, and begin its stream."""
@@ -305,12 +286,8 @@ def resumed(server: Any) -> list[Asked]:
 async def test_a_stream_is_resumed_by_a_get_with_the_last_event_id(
     revision: str, end: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def call(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event(id="1-0")
-        await end(reply)
-
     caplog.set_level(logging.DEBUG)
+    call = stream_events(b"id: 1-0\ndata:\n\n", last=end)
     async with scripted(Calls(revision, call)) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
     assert not [each for each in caplog.records if each.msg.startswith("ignored")]
@@ -324,20 +301,18 @@ async def test_a_stream_is_resumed_by_a_get_with_the_last_event_id(
 
 @pytest.mark.requirement("http.get-accept", "http.get-optional", "http.multiple-streams")
 async def test_a_stream_for_messages_about_no_request_is_held_open(revision: str) -> None:
-    async def get(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event(log_message("a"))
-        await reply.event({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
-        await reply.gone()
-
-    listener = Listener()
-    script = Script(revision, "abc")
-    script.on["GET"] = get
+    question = {"jsonrpc": "2.0", "id": "q", "method": "roots/list"}
+    stream = stream_events(log_message("a"), question, last=Reply.gone)
+    heard: list[str] = []
+    handlers = handlers_with(
+        list_roots={"roots": []}, logging_message=lambda params: heard.append(params.data)
+    )
+    script = Script(revision, "abc", on={"GET": stream})
     timeouts = Timeouts(http=HttpTimeouts(first_pause=60))  # opening it is no second attempt
-    async with scripted(script, handlers=listener, timeouts=timeouts) as (client, server):
+    async with scripted(script, handlers=handlers, timeouts=timeouts) as (client, server):
         (answer,) = await server.until("response")
         await client.call_tool("echo", {})
-    assert listener.heard == ["a"]
+    assert heard == ["a"]
     assert answer.message == {"jsonrpc": "2.0", "id": "q", "result": {"roots": []}}
     assert answer.fields["mcp-session-id"] == "abc"
     (asked,) = server.of("GET")
@@ -393,11 +368,7 @@ async def test_cancelling_says_so_and_closes_the_stream(revision: str) -> None:
 
 
 async def test_a_stream_that_stays_open_after_the_answer_is_closed(revision: str) -> None:
-    async def call(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event(result(asked))
-        await reply.gone()
-
+    call = stream_events(result, last=Reply.gone)
     async with scripted(Calls(revision, call)) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
         await server.until_left()
@@ -406,12 +377,7 @@ async def test_a_stream_that_stays_open_after_the_answer_is_closed(revision: str
 @pytest.mark.requirement("http.get-client-close", "http.shutdown-by-close")
 @pytest.mark.requirement("lifecycle.shutdown-http")
 async def test_closing_closes_every_stream_and_says_nothing_more(revision: str) -> None:
-    async def get(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.gone()
-
-    script = Script(revision)
-    script.on["GET"] = get
+    script = Script(revision, on={"GET": stream_events(last=Reply.gone)})
     async with scripted(script) as (client, server):
         await server.until("GET")
         before = server.order()

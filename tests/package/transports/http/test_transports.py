@@ -9,12 +9,15 @@ import pytest
 from kit.http_script import (
     Script,
     SseScript,
+    answer_with,
     connect_scripted,
     error,
     fail_to_open,
+    refuse_with,
     result,
     says,
     stay_silent,
+    stream_events,
 )
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revisions_holding
@@ -28,18 +31,9 @@ MODERN = PER_REQUEST[-1]
 NEWEST = SESSIONS[-1]
 
 
-def failing_handler(code: int, status: int, *, with_id: bool = True, **data: Any) -> Handler:
-    """A handler that refuses by a JSON-RPC error."""
-
-    async def handler(asked: Asked, reply: Reply) -> None:
-        await reply.json(error(asked if with_id else None, code, **data), status=status)
-
-    return handler
-
-
-def older(refusal: Handler, revision: str = SSE_ONLY[-1]) -> SseScript:
+def older(refusal: Handler, revision: str = SSE_ONLY[-1], **planned: Any) -> SseScript:
     """A server of HTTP+SSE that refuses posts to its stream's address in its own way."""
-    return SseScript(revision, refusal=refusal)
+    return SseScript(revision, refusal=refusal, **planned)
 
 
 @pytest.mark.requirement("http-compat.client-accepts-url", "http-compat.implement-old-revision")
@@ -93,9 +87,9 @@ NOT_MODERN = [
     pytest.param(says(b"", 406), id="not acceptable"),
     pytest.param(says(b"oops", 500, "text/html"), id="server error"),
     pytest.param(says(b'{"error": "bad"}', 400), id="JSON"),
-    pytest.param(failing_handler(-32000, 400), id="another error"),
-    pytest.param(failing_handler(-32000, 400, with_id=False), id="another error without id"),
-    pytest.param(failing_handler(-32601, 200), id="unknown method"),
+    pytest.param(refuse_with(-32000), id="another error"),
+    pytest.param(refuse_with(-32000, with_id=False), id="another error without id"),
+    pytest.param(refuse_with(-32601, 200), id="unknown method"),
     pytest.param(says(b"<html>", 200, "text/html"), id="a page"),
     pytest.param(stay_silent, id="silence"),
 ]
@@ -106,9 +100,7 @@ NOT_MODERN = [
 )
 @pytest.mark.parametrize("answer", NOT_MODERN)
 async def test_answers_of_no_modern_server_lead_to_initialize(answer: Handler) -> None:
-    script = Script(NEWEST)
-    script.on["server/discover"] = answer
-    timeouts = Timeouts(probe=0.2)
+    script, timeouts = Script(NEWEST, on={"server/discover": answer}), Timeouts(probe=0.2)
     async with connect_scripted(script, revision=None, timeouts=timeouts) as (client, server):
         assert client.revision == NEWEST
         for _ in range(3):
@@ -122,6 +114,7 @@ async def test_answers_of_no_modern_server_lead_to_initialize(answer: Handler) -
 
 
 CODES = sorted(facts(MODERN).errors.defined or ())
+UNSUPPORTED = facts(MODERN).errors.unsupported_revision
 
 
 @pytest.mark.requirement(
@@ -130,9 +123,8 @@ CODES = sorted(facts(MODERN).errors.defined or ())
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("with_id", [True, False])
 async def test_a_modern_error_is_no_reason_to_fall_back(code: int, with_id: bool) -> None:
-    script = Script(MODERN)
-    script.on["server/discover"] = failing_handler(code, 400, with_id=with_id)
-    async with HttpServer(script) as server:
+    refusal = refuse_with(code, with_id=with_id)
+    async with HttpServer(Script(MODERN, on={"server/discover": refusal})) as server:
         with pytest.raises(RemoteError) as caught:
             await fail_to_open(server.url)
     assert caught.value.code == code
@@ -143,9 +135,8 @@ async def test_a_modern_error_is_no_reason_to_fall_back(code: int, with_id: bool
     "http-compat.modern-error-no-fallback", "http.version-retry", revisions=PER_REQUEST
 )
 async def test_a_server_that_names_its_revisions_gets_one_of_them() -> None:
-    script = Script(NEWEST)
-    code = facts(MODERN).errors.unsupported_revision
-    script.on["server/discover"] = failing_handler(code, 400, supported=[NEWEST], requested=MODERN)
+    refusal = refuse_with(UNSUPPORTED, supported=[NEWEST], requested=MODERN)
+    script = Script(NEWEST, on={"server/discover": refusal})
     async with connect_scripted(script, revision=None) as (client, server):
         assert client.revision == NEWEST
     assert server.order()[:2] == ["server/discover", "initialize"]
@@ -155,10 +146,8 @@ async def test_a_server_that_names_its_revisions_gets_one_of_them() -> None:
 
 @pytest.mark.requirement("http.version-retry", revisions=(MODERN,))
 async def test_a_server_that_refuses_what_it_names_is_asked_once_more() -> None:
-    code = facts(MODERN).errors.unsupported_revision
-    refusal = failing_handler(code, 400, supported=[MODERN], requested=MODERN)
-    script = Script(MODERN)
-    script.once["server/discover"] = [refusal]
+    refusal = refuse_with(UNSUPPORTED, supported=[MODERN], requested=MODERN)
+    script = Script(MODERN, once={"server/discover": [refusal]})
     async with connect_scripted(script, revision=None) as (client, server):
         assert client.revision == MODERN
         assert len(server.of("server/discover")) == 2
@@ -172,10 +161,8 @@ async def test_a_server_that_refuses_what_it_names_is_asked_once_more() -> None:
 
 @pytest.mark.requirement("http.version-retry", revisions=(MODERN,))
 async def test_no_revision_in_common_is_an_error_after_one_attempt() -> None:
-    code = facts(MODERN).errors.unsupported_revision
-    script = Script(MODERN)
-    script.on["server/discover"] = failing_handler(code, 400, supported=["1999-01-01"])
-    async with HttpServer(script) as server:
+    refusal = refuse_with(UNSUPPORTED, supported=["1999-01-01"])
+    async with HttpServer(Script(MODERN, on={"server/discover": refusal})) as server:
         with pytest.raises(RevisionError) as caught:
             await fail_to_open(server.url)
     assert caught.value.offered == ("1999-01-01",)
@@ -245,11 +232,9 @@ async def test_another_status_is_reported(revision: str, status: int) -> None:
 
 @pytest.mark.requirement("http-compat.fallback-400-404-405-body", revisions=(MODERN,))
 @pytest.mark.parametrize(
-    "refusal", [failing_handler(-32601, 404), *(failing_handler(code, 400) for code in CODES)]
+    "refusal", [refuse_with(-32601, 404), *(refuse_with(code) for code in CODES)]
 )
-async def test_an_error_of_a_modern_server_does_not_suggest_http_sse(
-    refusal: Handler,
-) -> None:
+async def test_an_error_of_a_modern_server_does_not_suggest_http_sse(refusal: Handler) -> None:
     async def late(asked: Asked, reply: Reply) -> None:
         await (says(b"", 404) if asked.what == "server/discover" else refusal)(asked, reply)
 
@@ -259,10 +244,9 @@ async def test_an_error_of_a_modern_server_does_not_suggest_http_sse(
     assert server.order() == ["server/discover", "initialize"]
 
 
-async def send_message_first(asked: Asked, reply: Reply) -> None:
-    await reply.stream()
-    await reply.event({"jsonrpc": "2.0", "method": "notifications/message"})
-    await reply.gone()
+MESSAGE_FIRST = stream_events(
+    {"jsonrpc": "2.0", "method": "notifications/message"}, last=Reply.gone
+)
 
 
 @pytest.mark.requirement("http-compat.get-expects-endpoint", revisions=EVERY_REVISION)
@@ -272,13 +256,11 @@ async def send_message_first(asked: Asked, reply: Reply) -> None:
         (says(b"<html>", kind="text/html"), "text/html"),
         (says(b"", 404), "HTTP 404"),
         (says(b"", 405), "HTTP 405"),
-        (send_message_first, "expected an event 'endpoint' first"),
+        (MESSAGE_FIRST, "expected an event 'endpoint' first"),
     ],
 )
 async def test_an_address_that_speaks_neither_has_both_reasons(get: Handler, reason: str) -> None:
-    script = older(says(b"", 404))
-    script.on["GET"] = get
-    async with HttpServer(script) as server:
+    async with HttpServer(older(says(b"", 404), on={"GET": get})) as server:
         with pytest.raises(HttpStatusError, match=r"POST .* HTTP 404") as caught:
             await fail_to_open(server.url)
     _, both, why = str(caught.value).partition("; nor is it a server of HTTP+SSE: ")
@@ -302,8 +284,7 @@ async def test_a_refusal_of_initialize_with_revisions_is_followed() -> None:
         else:
             await reply.json(error(asked, -32602, supported=[older]), status=400)
 
-    script = Script(older)
-    script.on["initialize"] = initialize
+    script = Script(older, on={"initialize": initialize})
     async with connect_scripted(script, revision=None) as (client, server):
         assert client.revision == older
         assert len(server.of("initialize")) == 2
@@ -311,11 +292,8 @@ async def test_a_refusal_of_initialize_with_revisions_is_followed() -> None:
 
 @pytest.mark.requirement("http-compat.era-cached", revisions=(MODERN,))
 async def test_a_modern_answer_with_only_a_handshake_is_followed() -> None:
-    async def discover(asked: Asked, reply: Reply) -> None:
-        await reply.json(result(asked, **opening_result(NEWEST)))
-
-    script = Script(NEWEST)
-    script.on["server/discover"] = discover
+    discover = answer_with(**opening_result(NEWEST))
+    script = Script(NEWEST, on={"server/discover": discover})
     async with connect_scripted(script, revision=None) as (client, server):
         assert client.revision == NEWEST
     assert server.order()[:2] == ["server/discover", "initialize"]

@@ -10,7 +10,7 @@ import anyio.from_thread
 import pytest
 
 from kit.live import live, server_with
-from kit.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, requestor
+from kit.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, requestor, requirement
 from kit.samples import task
 from mcpgen_runtime import (
     ClientHandlers,
@@ -151,13 +151,8 @@ class Person(ClientHandlers):
         ("visits", ELICIT, {}, {"action": "accept"}, "accept"),
     ],
 )
-@pytest.mark.requirement(
-    "tasks.create-request",
-    "tasks.poll-until-terminal",
-    "tasks.respect-poll-interval",
-    "tasks.result-request",
-    revisions=(REVISION,),
-)
+@requirement("tasks.create-request", "tasks.poll-until-terminal", "tasks.respect-poll-interval")
+@requirement("tasks.result-request")
 async def test_a_tool_gets_the_answer_that_the_client_works_on(
     transport: str, tool: str, method: str, asked: Any, answer: Any, expected: str
 ) -> None:
@@ -181,12 +176,8 @@ async def test_a_tool_gets_the_answer_that_the_client_works_on(
         {"tasks": {"requests": {"elicitation": {"create": {}}}}},
     ],
 )
-@pytest.mark.requirement(
-    "tasks.augment-only-if-declared",
-    "tasks.no-capability-no-tasks",
-    "tasks.requests-exhaustive",
-    revisions=(REVISION,),
-)
+@requirement("tasks.augment-only-if-declared", "tasks.no-capability-no-tasks")
+@requirement("tasks.requests-exhaustive")
 async def test_a_client_is_asked_for_tasks_of_the_kinds_it_declares(lacking: Any) -> None:
     capabilities = {"elicitation": {"form": {}}, "sampling": {}, **lacking}
     can_elicit = "elicitation" in str(lacking)
@@ -202,11 +193,7 @@ async def test_a_client_is_asked_for_tasks_of_the_kinds_it_declares(lacking: Any
         assert client.inbox == []
 
 
-@pytest.mark.requirement(
-    "tasks.status-notification-not-relied-on",
-    "tasks.status-notification-keep-polling",
-    revisions=(REVISION,),
-)
+@requirement("tasks.status-notification-not-relied-on", "tasks.status-notification-keep-polling")
 @everywhere
 @pytest.mark.one_process  # a notification reaches one process, and others poll
 async def test_a_notification_of_the_end_saves_a_poll(transport: str) -> None:
@@ -220,7 +207,7 @@ async def test_a_notification_of_the_end_saves_a_poll(transport: str) -> None:
         assert response["result"]["content"][0]["text"] == "Ada"
 
 
-@pytest.mark.requirement("tasks.input-required-call-result", revisions=(REVISION,))
+@requirement("tasks.input-required-call-result")
 async def test_the_result_of_a_task_that_requires_input_is_waited_for() -> None:
     async with requestor("memory", Asking().server, capabilities=ABLE) as client:
         created = {"task": task("input_required", pollInterval=60_000)}
@@ -234,12 +221,7 @@ async def test_the_result_of_a_task_that_requires_input_is_waited_for() -> None:
         assert text(client) == "failed"
 
 
-@pytest.mark.requirement(
-    "tasks.cancel-gated",
-    "tasks.cancel-not-by-notification",
-    "tasks.cancel-no-retention",
-    revisions=(REVISION,),
-)
+@requirement("tasks.cancel-gated", "tasks.cancel-not-by-notification", "tasks.cancel-no-retention")
 async def test_a_server_cancels_the_task_of_a_client_by_a_request() -> None:
     person, work = Person(), Asking()
     async with live(work.server, REVISION, handlers=person, tasks=FAST) as (client, record):
@@ -254,7 +236,7 @@ async def test_a_server_cancels_the_task_of_a_client_by_a_request() -> None:
         assert "tasks.cancel" in str(client.inbox[-1])
 
 
-@pytest.mark.requirement("tasks.progress-token-lifetime", revisions=(REVISION,))
+@requirement("tasks.progress-token-lifetime")
 async def test_a_tool_follows_the_task_of_a_client() -> None:
     person, work = Person(), Asking()
     async with live(work.server, REVISION, handlers=person, tasks=FAST) as (client, _):
@@ -269,9 +251,7 @@ async def test_a_tool_follows_the_task_of_a_client() -> None:
         assert work.updates[-1] == TaskUpdate("completed")
 
 
-@pytest.mark.requirement(
-    "tasks.related-task-everywhere", "tasks.no-related-task-in-requests", revisions=(REVISION,)
-)
+@requirement("tasks.related-task-everywhere", "tasks.no-related-task-in-requests")
 async def test_a_task_within_a_task_names_the_outer_one_to_ask() -> None:
     person, work = Person(), Asking()
     async with live(work.server, REVISION, handlers=person, tasks=FAST) as (client, record):

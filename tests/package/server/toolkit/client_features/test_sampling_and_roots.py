@@ -22,7 +22,6 @@ from mcpgen_runtime import (
     ResourceLink,
     Sampled,
     SamplingMessage,
-    Server,
     Text,
     ToolUse,
     ToolUseResult,
@@ -61,11 +60,10 @@ async def sample(
 @pytest.mark.requirement("sampling.standalone-request", "sampling.via-mrtr")
 @every
 async def test_the_model_is_asked_by_a_request_or_in_a_result(revision: str) -> None:
-    server = Server("sampling")
-
-    @server.tool()
     async def ask(ctx: Context) -> str:
         return (await ctx.sample("hi", max_tokens=5, key="what")).text
+
+    server = server_with(ask)
 
     params = {"messages": [HI], "maxTokens": 5}
     async with connect_respondent(server, revision, {ASK: SAMPLED}) as client:
@@ -296,11 +294,6 @@ def result(of: str = "u1", **more: Any) -> dict[str, Any]:
     return {"type": "tool_result", "toolUseId": of, "content": [], **more}
 
 
-def without(member: str) -> dict[str, Any]:
-    """A use of a tool that lacks a member."""
-    return {name: value for name, value in USE.items() if name != member}
-
-
 balanced = requirement("sampling.tool-use-balanced")
 matching = requirement("sampling.tool-result-id-matches")
 alone = requirement("sampling.tool-results-alone")
@@ -340,8 +333,9 @@ UNBALANCED = [
     unbalanced(result_shape, "missing required field `content`", USE, BARE_RESULT),
     unbalanced(use_shape, "Expected `object`, got `str`", {**USE, "input": "text"}, result()),
     *(
-        unbalanced(use_shape, f"missing required field `{member}`", without(member), result())
+        unbalanced(use_shape, f"missing required field `{member}`", use, result())
         for member in ("id", "name", "input")
+        for use in [{name: value for name, value in USE.items() if name != member}]
     ),
 ]
 
