@@ -73,20 +73,30 @@ def test_a_message_comes_from_standard_input(
     assert (done.code, (done.out or done.err).startswith(shown)) == (code, True)
 
 
-def test_a_trace_is_explained_line_by_line(tmp_path: Path) -> None:
+TRACE: tuple[tuple[str, str], ...] = (
+    *(("sent", "call"), ("sent", "call"), ("received", "result"), ("received", "result")),
+    *(("sent", "level"), ("received", "retired-code"), ("sent", "unknown-method")),
+    *(("received", "wrong-content"), ("sent", "batch"), ("received", "a line too long")),
+    *(("sent", "notification"), ("received", "no-message"), ("sent", "sampling")),
+    *(("sent", "many-values"), ("received", "initialize"), ("received", "the process ended")),
+)
+"""Directions, each with the name of a message, or with an error."""
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize("words", ["explain -r 2025-03-26 -r 2025-06-18", "validate"])
+def test_a_trace_is_explained_line_by_line(
+    words: str, form: tuple[str, ...], tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     path = tmp_path / "trace.jsonl"
     rows = [
-        {"direction": "sent", "channel": "client", "pid": 1, "message": CALL},
-        {"direction": "received", "channel": "client", "pid": 1, "message": MESSAGES["result"]},
-        {"direction": "received", "channel": "client", "pid": 1, "error": "the process ended"},
+        {"direction": way, "channel": "client", "pid": 1}
+        | ({"message": MESSAGES[name]} if name in MESSAGES else {"error": name})
+        for way, name in TRACE
     ]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
-    lines = run("explain", str(path), "-r", "2025-06-18").out.splitlines()
-    assert lines[0] == "1: request tools/call, client to server"
-    assert "2: success response to tools/call, server to client" in lines
-    assert lines[-1] == "3: no message: the process ended"
-    (alone,) = json.loads(explain(tmp_path, answer({}), "--json").out)
-    assert (alone["problem"], alone["error"]) == ("no open request has its id", None)
+    done = run(*words.split(), path, *form)
+    assert (done.code, done.out.replace(str(path), path.name), done.err) == snapshot
 
 
 EVIL = "\x1b]0;owned\x07\u202e\u2028\x9b31m"

@@ -33,7 +33,7 @@ def change_imports(path: str, changed: Rewritten, package: str, servers: Servers
     mentions = _Mentions()
     module.visit(mentions)
     fixer = _Fixer(path, package, mentions, changed.needed)
-    wrapper = MetadataWrapper(module, unsafe_skip_copy=False)
+    wrapper = MetadataWrapper(module)
     made = wrapper.visit(fixer)
     changed.findings += fixer.findings
     lines = _library_imports(made, changed.modules)
@@ -197,9 +197,7 @@ class _Fixer(cst.CSTTransformer):
         if kept:
             last = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
             made.append(statement.with_changes(names=[*kept[:-1], last]))
-        if len(kept) < len(statement.names):
-            made += self._imports(targets)
-        return made
+        return [*made, *self._imports(targets)]
 
     def _imports(self, targets: Iterable[tuple[Target, str]]) -> list[cst.BaseSmallStatement]:
         """Imports of targets, and of what else the module needs, each once.
@@ -214,9 +212,7 @@ class _Fixer(cst.CSTTransformer):
         self._imported |= new
         return _lines_of(self._package, new)
 
-    def _plain(
-        self, line: cst.CSTNode, statement: cst.Import
-    ) -> list[cst.BaseSmallStatement] | None:
+    def _plain(self, line: cst.CSTNode, statement: cst.Import) -> list[cst.BaseSmallStatement]:
         kept: list[cst.ImportAlias] = []
         made: list[cst.BaseSmallStatement] = []
         for each in statement.names:
@@ -238,8 +234,6 @@ class _Fixer(cst.CSTTransformer):
                 self._leave(line, f"import {name}", alternatives.advice_on_name(name))
             else:
                 made += self._imports(())
-        if len(kept) == len(statement.names):
-            return None
         if kept:
             last = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
             made.insert(0, statement.with_changes(names=[*kept[:-1], last]))
