@@ -30,6 +30,7 @@ def answer(result: Any) -> dict[str, Any]:
 
 MESSAGES: dict[str, Any] = {
     **table("messages"),
+    "long": {**table("messages")["call"], "params": {"name": 5, "arguments": {"a": "x" * 2000}}},
     "many-values": answer({"completion": {"values": ["x"] * 101, "total": 5.0}}),
 }
 CALL: dict[str, Any] = MESSAGES["call"]
