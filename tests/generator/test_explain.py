@@ -16,8 +16,10 @@ from generator.schemas import obj, ref
 from generator.tables import table
 from mcpgen import schema
 from mcpgen.explain import recordings, repair, violations
+from mcpgen.explain.recordings import Recorded
 from mcpgen.explain.revision import Revision
 from mcpgen.explain.revision import revision as explain_revision
+from mcpgen.input_files import MAX_BYTES
 
 REVISIONS = [row.name for row in schema.revisions()]
 TEXT = {"type": "text", "text": "sun"}
@@ -64,6 +66,12 @@ def test_a_response_is_held_against_the_result_of_its_request(tmp_path: Path) ->
         (json.dumps(CALL).encode(), 0, "request tools/call, client to server"),
         (b"\xff", 2, "mcpgen: error: standard input: expected JSON text in UTF-8, got "),
         (b"{", 2, "mcpgen: error: standard input: expected JSON text, got "),
+        pytest.param(b"5".ljust(MAX_BYTES), 0, "invalid message\n", id="largest"),
+        pytest.param(
+            *(b"5".ljust(MAX_BYTES + 1), 2),
+            f"mcpgen: error: standard input: expected {MAX_BYTES} bytes at most, got more\n",
+            id="too-large",
+        ),
     ],
 )
 def test_a_message_comes_from_standard_input(
@@ -350,25 +358,35 @@ def test_the_place_that_breaks_a_schema(node: Any, value: Any, broken: tuple[str
 
 
 HI, HO = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "method": "x"}
+TRACED = {"message": HI, "direction": "received", "channel": "c", "pid": 2}
 
 
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
-        (json.dumps([HI, HO]), [(1, [HI, HO], None, "", "")]),
-        (json.dumps([[HI, HO], 5]), [(1, [HI, HO], None, "", ""), (2, 5, None, "", "")]),
-        (f"\n{json.dumps(HI)}\n\n5\n", [(2, HI, None, "", ""), (4, 5, None, "", "")]),
+        (json.dumps([HI, HO]), [Recorded(1, [HI, HO])]),
+        (json.dumps([[HI, HO], 5]), [Recorded(1, [HI, HO]), Recorded(2, 5)]),
+        (f"\n{json.dumps(HI)}\n\n5\n", [Recorded(2, HI), Recorded(4, 5)]),
+        (json.dumps(TRACED), [Recorded(1, HI, "received", '["c", 2]')]),
         (
-            json.dumps({"message": HI, "direction": "received", "channel": "c", "pid": 2}),
-            [(1, HI, "received", '["c", 2]', "")],
+            json.dumps({**TRACED, "time": "now", "masked": True}),
+            [Recorded(1, HI, "received", '["c", 2]', time="now", masked=True)],
         ),
-        (json.dumps({"message": HI, "direction": "up"}), [(1, HI, None, "[null, null]", "")]),
-        (json.dumps({"error": 5, "direction": "sent"}), [(1, None, "sent", "[null, null]", "5")]),
-        (json.dumps({"error": 5}), [(1, {"error": 5}, None, "", "")]),
+        (
+            json.dumps({**TRACED, "time": 5, "masked": 1}),
+            [Recorded(1, HI, "received", '["c", 2]')],
+        ),
+        (json.dumps({"message": HI, "direction": []}), [Recorded(1, HI, None, "[null, null]")]),
+        (
+            json.dumps({"error": 5, "direction": "sent"}),
+            [Recorded(1, None, "sent", "[null, null]", "5")],
+        ),
+        (json.dumps({"error": 5}), [Recorded(1, {"error": 5})]),
     ],
 )
-def test_each_message_of_a_file_has_its_place(text: str, rows: list[Any], tmp_path: Path) -> None:
+def test_each_message_of_a_file_has_its_place(
+    text: str, rows: list[Recorded], tmp_path: Path
+) -> None:
     path = tmp_path / "messages"
     path.write_text(text, "utf-8")
-    read = recordings.read(str(path))
-    assert [(row.line, row.value, row.direction, row.channel, row.error) for row in read] == rows
+    assert recordings.read(str(path)) == tuple(rows)

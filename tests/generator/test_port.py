@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from generator.command_line import Done, output_of, run
+from mcpgen.errors import UsageError
+from mcpgen.package.used_features import MAX_BYTES
 
 command: Any = pytest.importorskip("mcpgen.port.command")  # which needs libcst
 
@@ -75,16 +77,17 @@ def test_a_server_of_another_module_is_known(tmp_path: Path) -> None:
 
 def test_without_write_no_file_changes(tmp_path: Path) -> None:
     file = tmp_path / "program.py"
-    file.write_text(FASTMCP, newline="\r\n")
+    before = FASTMCP.removesuffix("\n").replace("\n", "\r\n").encode()
+    file.write_bytes(before)
     done = run("port", file, "-o", tmp_path / "pkg")
     assert done.out == (
         f"--- {file}\n+++ {file}\n@@ -1,2 +1,2 @@\n"
-        "-from fastmcp import FastMCP\r\n-mcp = FastMCP('a')\r\n+from pkg import Server\r\n"
-        "+mcp = Server('a', compatibility=\"fastmcp-4\")\r\n"
+        "-from fastmcp import FastMCP\r\n-mcp = FastMCP('a')\n+from pkg import Server\r\n"
+        "+mcp = Server('a', compatibility=\"fastmcp-4\")\n"
         "1 file would change, 0 places left to a person; features: compatibility\n"
     )
     assert (done.code, done.err) == (0, "reading the program ...\n")
-    assert file.read_bytes() == FASTMCP.replace("\n", "\r\n").encode()
+    assert file.read_bytes() == before
     assert not (tmp_path / "pkg").exists()
     file.write_text("from mcp.types import *\n")
     left = {"path": f"{file}", "line": 1, "code": "from mcp.types import *"}
@@ -140,13 +143,22 @@ def test_the_package_has_the_features_that_the_program_uses(tmp_path: Path) -> N
 def test_the_project_says_which_fastmcp_it_was_for(
     requirement: str, version: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "pyproject.toml").write_text(
-        f'[project]\nname = "a"\nversion = "1"\ndependencies = ["{requirement}"]\n'
-    )
-    file = tmp_path / "program.py"
+    for folder, text in ((tmp_path, "fastmcp==2.*"), (tmp_path / "inner", requirement)):
+        (folder / "inner" / "src").mkdir(parents=True)
+        (folder / "pyproject.toml").write_text(
+            f'[project]\nname = "a"\nversion = "1"\ndependencies = ["{text}"]\n'
+        )
+    file = tmp_path / "inner" / "src" / "program.py"
     file.write_text(FASTMCP)
     done = run("port", file, "-o", tmp_path / "pkg")
     assert f'compatibility="fastmcp-{version}"' in done.out
+
+
+def test_a_file_that_is_too_large_is_left_out(tmp_path: Path) -> None:
+    largest = f"{FASTMCP}#".ljust(MAX_BYTES, "x").encode()
+    assert ported(tmp_path, largest)[0].startswith(PORTED_FASTMCP.encode())
+    with pytest.raises(UsageError, match="expected a Python file or a folder with some, got none"):
+        ported(tmp_path, largest + b"x")
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,6 @@ def _as_type(value: Json, schema: Node) -> Json:
                 return str(value)
             case "integer" if isinstance(value, str) and value.lstrip("-").isdecimal():
                 return int(value)
-            case "integer" if isinstance(value, float) and value.is_integer():
-                return int(value)
             case "boolean" if value in ("true", "false"):
                 return value == "true"
             case "array" if not is_array(value):
