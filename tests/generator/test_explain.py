@@ -300,6 +300,17 @@ def test_a_wrong_parameter_becomes_the_nearest_value(
     assert message["params"]["it"] == before
 
 
+def test_a_deep_parameter_is_added_in_parts(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    deep: Any = STRING
+    for _ in range(8):
+        deep = obj("a", a=deep)
+    for name, node in {"plain": deep, "union": {"anyOf": [deep, STRING]}}.items():
+        (tmp_path / name).mkdir()
+        mended = repair.nearest(draft_of(tmp_path / name, {"it": node}), CALL, "client", None)
+        assert mended is not None
+        assert mended.edits == snapshot(name=name)
+
+
 def test_a_member_that_nothing_allows_is_removed(tmp_path: Path) -> None:
     draft = draft_of(tmp_path, {"it": {"type": "object", "additionalProperties": False}})
     message = {**CALL, "params": {**CALL["params"], "it": {"more": 1}}}
