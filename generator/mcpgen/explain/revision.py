@@ -128,7 +128,7 @@ class Revision:
         """The method closest to a misspelt name; `None` for a method of another revision."""
         if name in _every_method():
             return None
-        return next(iter(get_close_matches(name, self._methods, 1, 0.7)), None)
+        return next(iter(get_close_matches(name, self._methods, cutoff=0.7)), None)
 
     def schema_of(self, name: str) -> Node:
         """The schema of a type, with all types that it refers to."""
