@@ -24,6 +24,8 @@ from mcpgen.input_files import MAX_BYTES
 REVISIONS = [row.name for row in schema.revisions()]
 TEXT = {"type": "text", "text": "sun"}
 STRING = {"type": "string"}
+OTHERS = {"data": "", "mimeType": "a/b", "description": "a", "title": "b", "size": 1}
+"""Members of images and of links, which a text lacks."""
 
 
 def answer(result: Any) -> dict[str, Any]:
@@ -174,6 +176,17 @@ def test_a_line_that_is_too_large_spoils_no_other(tmp_path: Path) -> None:
             *({"method": "tools/call"}, {"content": [{**TEXT, "_meta": {}, "more": 1}]}),
             *("CallToolResult", None, ("/result/content/0/more",)),
         ),
+        (
+            *(
+                {"method": "tools/call"},
+                {"content": [{**TEXT, "annotations": {"_meta": {}, "a": 1}}]},
+            ),
+            *("CallToolResult", None, ("/result/content/0/annotations/a",)),
+        ),
+        (
+            *({"method": "tools/call"}, {"content": [{**TEXT, **OTHERS}]}, "CallToolResult", None),
+            tuple(f"/result/content/0/{name}" for name in OTHERS),
+        ),
         ({"method": "ping"}, {"more": 1}, "EmptyResult", None, ()),
     ],
 )
@@ -183,6 +196,22 @@ def test_a_result_has_the_type_of_its_request(
     verdict = explain_revision("2025-06-18").judge(answer(result), "server", request_message)
     wrong = verdict.violation
     assert (verdict.type, wrong and wrong.expected, verdict.ignored) == (type, reason, ignored)
+
+
+@pytest.mark.parametrize(
+    ("message", "unknown"),
+    [
+        (answer({"content": [{**TEXT, "more": 1}], "isError": 5, "rest": {}}), 2),
+        (answer({"content": [{**TEXT, "more": 1}]}), 1),
+        (answer(5), 0),
+        (MESSAGES["unknown-method"], 0),
+        ({**CALL, "params": {"name": 5, "more": 1}}, 1),
+    ],
+)
+def test_unknown_members_of_a_refused_message_are_found_too(message: Any, unknown: int) -> None:
+    places = ["/result/content/0/more", "/result/rest"] if "result" in message else ["/params/more"]
+    chosen = explain_revision("2025-06-18")
+    assert chosen.unknown_members(message, None, CALL) == tuple(places[:unknown])
 
 
 def test_a_valid_alternative_comes_before_a_fuller_one() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from jsonschema import Draft202012Validator
 
 from mcpgen import schema
-from mcpgen.diff.alternatives import ANY, Array, Object
+from mcpgen.diff.alternatives import Array, Object
 from mcpgen.diff.alternatives import Literal as Fixed
 from mcpgen.diff.changes import OTHER
 from mcpgen.diff.protocol import Protocol, load
@@ -384,14 +384,11 @@ class Revision:
 
     def _unknown_at(self, node: Node, value: Json, path: tuple[object, ...]) -> Iterator[str]:
         alternatives = self.protocol.alternatives.of(node)
-        if ANY in alternatives:
-            return
         if is_array(value):
-            for alternative in alternatives:
-                if isinstance(alternative, Array):
-                    for index, item in enumerate(value):
-                        yield from self._unknown_at(alternative.items, item, (*path, index))
-                    return
+            arrays = (each.items for each in alternatives if isinstance(each, Array))
+            items: Node = next(arrays, {})
+            for index, item in enumerate(value):
+                yield from self._unknown_at(items, item, (*path, index))
         if is_object(value):
             objects = [
                 alternative for alternative in alternatives if isinstance(alternative, Object)
