@@ -335,8 +335,8 @@ class _Rewriter(cst.CSTTransformer):
 
     def _made_level(self, node: cst.BaseExpression) -> Level | None:
         """The kind of the server that a call of a function of the program returns."""
-        is_call = isinstance(node, cst.Call)
-        return self._servers.makers.get(dotted_name(node.func)) if is_call else None
+        name = dotted_name(node.func) if isinstance(node, cst.Call) else ""
+        return self._servers.makers.get(name)
 
     def _construction(self, call: cst.Call) -> Level | None:
         """The kind of the server that a call of a subclass, or of its base, constructs."""
