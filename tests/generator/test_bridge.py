@@ -89,11 +89,13 @@ def with_members(side: int) -> dict[str, Any]:
 
 
 OLD, NEW = with_members(0), with_members(1)
+ASKING = {"ServerRequest": any_of("AskRequest"), "AskRequest": message("user/ask")}
 DEFINED = (-32042, -32100, -32099, -32020, -32019)
 GONE = dict.fromkeys(("PaintRequest", "ClientRequest", "DryNotification", "ClientNotification"))
 SIDES: dict[str, tuple[tuple[Facts | None, Any], tuple[Facts | None, Any]]] = {
     "members of each kind": ((None, OLD), (None, NEW)),
     "messages that the other one lacks": ((None, {}), (None, {**NEW, **GONE})),
+    "a result of one side": ((None, ASKING), (None, {**ASKING, "AskResult": obj("", a=TEXT)})),
     "errors": (
         (facts_with("errors", url_elicitation_required=-32042, defined=DEFINED), {}),
         (facts_with("errors", resource_not_found=-32602, retired=(-32042,), defined=(-9,)), {}),

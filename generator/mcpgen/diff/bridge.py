@@ -296,9 +296,9 @@ class _Derivation:
         announced = decisions().announced.get(sender, {}).get(name)
         if announced is not None:
             self._announcement(method, other, announced)
-            return
-        place = _Place(f"{name}.params", "params", sender, _WAYS[sender, "params"])
-        self._object(params_of(self.old, method), params_of(self.new, other), place)
+        else:
+            place = _Place(f"{name}.params", "params", sender, _WAYS[sender, "params"])
+            self._object(params_of(self.old, method), params_of(self.new, other), place)
         if method.result is not None and other.result is not None:
             way = _WAYS[sender, "result"]
             place = _Place(f"{name}.result", "result", OTHER[sender], way)

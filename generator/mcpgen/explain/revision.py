@@ -435,4 +435,5 @@ def revision(name: str) -> Revision:
         UsageError: There is no such revision.
         SchemaError: The file is no schema of the protocol.
     """
-    return Revision(load(name, name, errata=True)[0])
+    own, _ = load(name, name, errata=True)
+    return Revision(own)
