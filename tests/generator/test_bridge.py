@@ -88,14 +88,30 @@ def with_members(side: int) -> dict[str, Any]:
     }
 
 
+def sampling(content: Any) -> dict[str, Any]:
+    """Definitions of a request whose result has some content."""
+    return {
+        "Note": NOTE,
+        "Picture": PICTURE,
+        "ServerRequest": any_of("CreateMessageRequest"),
+        "CreateMessageRequest": message("sampling/createMessage"),
+        "CreateMessageResult": obj("", content=content),
+    }
+
+
 OLD, NEW = with_members(0), with_members(1)
-ASKING = {"ServerRequest": any_of("AskRequest"), "AskRequest": message("user/ask")}
 DEFINED = (-32042, -32100, -32099, -32020, -32019)
 GONE = dict.fromkeys(("PaintRequest", "ClientRequest", "DryNotification", "ClientNotification"))
 SIDES: dict[str, tuple[tuple[Facts | None, Any], tuple[Facts | None, Any]]] = {
     "members of each kind": ((None, OLD), (None, NEW)),
     "messages that the other one lacks": ((None, {}), (None, {**NEW, **GONE})),
-    "a result of one side": ((None, ASKING), (None, {**ASKING, "AskResult": obj("", a=TEXT)})),
+    "blocks in an array": (
+        (
+            None,
+            sampling({"type": "array", "items": {"anyOf": [ref("Note"), ref("Picture"), TEXT]}}),
+        ),
+        (None, sampling(ref("Note"))),
+    ),
     "errors": (
         (facts_with("errors", url_elicitation_required=-32042, defined=DEFINED), {}),
         (facts_with("errors", resource_not_found=-32602, retired=(-32042,), defined=(-9,)), {}),

@@ -299,10 +299,11 @@ class _Derivation:
         else:
             place = _Place(f"{name}.params", "params", sender, _WAYS[sender, "params"])
             self._object(params_of(self.old, method), params_of(self.new, other), place)
-        if method.result is not None and other.result is not None:
+        results = [reference(each.result) for each in (method, other) if each.result is not None]
+        if results:  # a request has one in each revision
             way = _WAYS[sender, "result"]
             place = _Place(f"{name}.result", "result", OTHER[sender], way)
-            self._values(reference(method.result), reference(other.result), place)
+            self._values(*results, place)
 
     def _announcement(self, method: Method, other: Method, members: Sequence[str]) -> None:
         """Add the rows of a notification that the proxy writes anew."""
