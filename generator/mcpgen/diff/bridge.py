@@ -299,11 +299,11 @@ class _Derivation:
         else:
             place = _Place(f"{name}.params", "params", sender, _WAYS[sender, "params"])
             self._object(params_of(self.old, method), params_of(self.new, other), place)
-        results = [reference(each.result) for each in (method, other) if each.result is not None]
-        if results:  # a request has one in each revision
+        if method.result is not None:  # the other one has a result too
+            old, new = (reference(each.result or "") for each in (method, other))
             way = _WAYS[sender, "result"]
             place = _Place(f"{name}.result", "result", OTHER[sender], way)
-            self._values(*results, place)
+            self._values(old, new, place)
 
     def _announcement(self, method: Method, other: Method, members: Sequence[str]) -> None:
         """Add the rows of a notification that the proxy writes anew."""
