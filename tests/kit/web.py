@@ -11,6 +11,7 @@ from kit.wire import encode_message, request
 from mcpgen_runtime import REVISIONS, Context, MissingCapabilityError, Server, ServerHttpSettings
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
+from mcpgen_runtime.server.asgi.settings import HttpSettings
 from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service
 
@@ -107,7 +108,11 @@ class Web:
 
     def only(self, *revisions: str, **options: Unpack[ServerHttpOptions]) -> AsgiApplication:
         """The application of a package that has these revisions alone."""
+        return self.with_settings(ServerHttpSettings(**options), *revisions)
+
+    def with_settings(self, settings: HttpSettings, *revisions: str) -> AsgiApplication:
+        """The application of a package with the features of the class of its settings."""
         service = Service(
             self.server, REVISIONS.among(revisions), self.server.describe, new_connection
         )
-        return AsgiApplication(service, ServerHttpSettings(**options))
+        return AsgiApplication(service, settings)

@@ -77,11 +77,10 @@ class BatchResponse(SessionResponse):
         """Do nothing when one of the requests was cancelled: the batch ends the response."""
 
     async def finish_all(self, instead: HttpResponse | None) -> None:
-        """End the response, even if JSON-RPC responses are missing."""
-        self.stop_all()
+        """End the response although JSON-RPC responses are missing."""
         if instead is not None and not self._documents and self.stream is None:
             await self.respond(instead)
-        elif self._left:
+        else:
             await self._end()
 
     def stop(self) -> None:
@@ -119,23 +118,22 @@ async def serve_batch(
     """
     peer = session.peer
     first = messages[0]
-    is_invalid = len(messages) == 1 and isinstance(first, jsonrpc.InvalidMessage)
+    invalid = first if len(messages) == 1 and isinstance(first, jsonrpc.InvalidMessage) else None
     requests = [each for each in messages if isinstance(each, jsonrpc.Request)]
     kept = 0
-    if not is_invalid:
+    events: Sequence[Event] = ()
+    if invalid is None:
         _check(session, messages, len(requests))
         if not FOLLOWING.isdisjoint([each.method for each in requests]):
             kept = await session.reserve_message(len(body))
-    events: Sequence[Event] = ()
-    if not isinstance(first, jsonrpc.InvalidMessage) or not is_invalid:
         events = _received_events(session, messages)
         await session.store_changes()
-    elif first.response and first.id is not None:  # it fails a request of this side
+    elif invalid.response and invalid.id is not None:  # it fails a request of this side
         events = _received_events(session, messages)
     others = PostedEvents(session, events)
     expected = sum(isinstance(event, (RequestReceived, Send)) for event in events)
-    if isinstance(first, jsonrpc.InvalidMessage) and is_invalid:
-        await others.serve(http_response.invalid_message(first), send)
+    if invalid is not None:
+        await others.serve(http_response.invalid_message(invalid), send)
         return
     if not expected:
         await others.serve(HttpResponse(session.revision.facts.http.accepted), send)

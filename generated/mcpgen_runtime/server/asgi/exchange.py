@@ -406,6 +406,7 @@ class Exchange(ABC, Generic[OwnerT, ResponseT]):
         if response is None:
             response = self.response = self.new_response()
             response.created = self._created
+            response.done = self._request.responded  # a result in JSON is being sent
         return response
 
     @abstractmethod

@@ -100,7 +100,6 @@ class SessionStream:
 
     def disconnect(self, response: SseResponse) -> None:
         """Record that the client of a connection is gone."""
-        response.abort()
         if self._response is response:
             response.cancel_write()
             self._response = None
@@ -141,7 +140,7 @@ class SessionStream:
 
     async def _close_response(self) -> None:
         response, self._response = self._response, None
-        if response is not None and response.is_open:
+        if response is not None:
             await response.close()
 
     async def _send(self, message: bytes, before: bytes = b"") -> bool:
@@ -169,7 +168,6 @@ class SessionStream:
                 message, id=event_id, retry=retry, is_last=is_last, before=before
             )
         except ConnectionClosedError:
-            self.disconnect(response)
             return False
         return True
 
@@ -297,7 +295,7 @@ class HttpSession(MessageSender):
         self._lasts = not self._negotiated.lacks
         self.session_id = self.id if self._lasts else None
         self.queue = AnnouncementQueue(self.peer)
-        self.exchanges: dict[RequestId, Exchange[Any, Any]] = {}
+        self.exchanges: dict[RequestId, SessionExchange] = {}
         self.streams: dict[SessionStream, None] = {}
         self.last_used = anyio.current_time()
         self.users = 0
@@ -416,7 +414,7 @@ class HttpSession(MessageSender):
     def end_stream(self, stream: SessionStream) -> None:
         """Record that a stream has ended, or that the client that opened it by GET is gone."""
         self.streams.pop(stream, None)
-        if self.listening and stream in self.listening:
+        if stream in self.listening:
             self.listening.remove(stream)
 
     async def send_pending(self, stream: SessionStream) -> None:
@@ -445,7 +443,7 @@ class HttpSession(MessageSender):
         """Send a message to the POST that it belongs to, or on a stream opened by GET."""
         related = message.related_request_id
         is_response = message.kind in RESPONSES
-        exchange: Exchange[Any, Any] | None = None
+        exchange: SessionExchange | None = None
         if related is not None:
             exchange = (self.exchanges.pop if is_response else self.exchanges.get)(related, None)
         if exchange is not None:
@@ -494,7 +492,6 @@ class HttpSession(MessageSender):
     async def _end_streams(self) -> None:
         for stream in self.streams:
             stream.stop()
-        self.streams.clear()
 
 
 class SessionResponse(PostResponse):
@@ -705,7 +702,7 @@ class SessionExchange(Exchange[HttpSession, SessionResponse]):
         await response.watch()
         if response.disconnected:
             for exchange in list(self._owner.exchanges.values()):
-                if isinstance(exchange, SessionExchange) and exchange.response is response:
+                if exchange.response is response:
                     self._owner.open_exchanges.abandon(exchange)
 
     async def fail(self, text: str) -> None:

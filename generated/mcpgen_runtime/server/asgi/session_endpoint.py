@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 import anyio
@@ -581,8 +580,7 @@ class PostedEvents:
         """Respond, then handle the events, which count as abandoned if a handler waits."""
         session, exchanges = self._session, self._session.open_exchanges
         session.users += 1
-        with suppress(OSError):
-            await response.send(send)
+        await response.send(send)
         session.leave()
         session.handling += 1
         try:

@@ -50,7 +50,7 @@ class SseChannel(Channel):
         quotas: The amounts that all clients use together.
 
     Attributes:
-        scope: Cancelled when the channel is closed.
+        scope: Keeps the stream open; cancelled to end it.
         memory: The memory of waiting messages.
     """
 
@@ -119,9 +119,8 @@ class SseChannel(Channel):
         self._arrived.set()
 
     async def close(self) -> None:
-        """Receive nothing more, and end the stream."""
+        """See `end`."""
         self.end()
-        self.scope.cancel()
 
 
 class _Client(msgspec.Struct):

@@ -127,8 +127,10 @@ class StatelessEndpoint(HttpEndpoint):
         if not isinstance(message, jsonrpc.Request):
             return self._post_other(request, message, send)
         client = request.client
-        is_ipv4 = client is not None and ":" not in client[0]
-        NETWORK.set(client[0] if client and is_ipv4 else http.network_of(client))
+        if client is None or ":" in client[0]:
+            NETWORK.set(http.network_of(client))
+        else:
+            NETWORK.set(client[0])
         try:
             event, metadata = self._reader.read_request(message)
         except ProtocolError as error:
@@ -303,8 +305,6 @@ class StatelessExchange(Exchange[StatelessEndpoint, PostResponse]):
             if self._is_open:
                 assert self.metadata is not None
                 connection.register(self.event, self.metadata)
-            else:
-                response.done = True
             self._peer = PendingRequests(connection, response)
         return self._peer
 
@@ -369,7 +369,7 @@ class StatelessExchange(Exchange[StatelessEndpoint, PostResponse]):
         if self.response is not None or self._is_open:
             response = self.writer()
             response.stop_watching()
-            if self._is_open and not response.done:
+            if self._is_open:
                 with anyio.CancelScope(shield=True):
                     await self.fail(SHUTTING_DOWN)
             await response.close()

@@ -12,14 +12,13 @@ import pytest
 from kit.asgi_client import SSE, Http, asgi, fields_of, speaking
 from kit.asgi_stream import Reply, Stream
 from kit.raw_http import message_bytes, session_fields, whole
-from kit.simulation import on_virtual_clock
+from kit.simulation import on_virtual_clock, on_virtual_clocks
 from kit.waiting import WaitingServer
 from kit.web_process import rest, start_server
 from kit.wire import (
     PER_REQUEST,
     SESSIONS,
     encode_message,
-    initialize,
     request,
     sessions,
     streamable,
@@ -125,6 +124,25 @@ async def test_the_end_of_a_server_waits_a_second_for_a_client_that_does_not_rea
 
 @on_virtual_clock
 @streamable
+async def test_a_result_that_is_read_slowly_is_sent_though_the_server_drains(
+    revision: str, waiting: WaitingServer
+) -> None:
+    async with (
+        speaking(waiting.server, revision) as http,
+        waiting.calling(http, revision, 1, "wait") as stream,
+    ):
+        await waiting.until(begun=1)
+        stream.stop_reading()
+        waiting.go.set()
+        application(http).start_drain()
+        await anyio.sleep(6)
+        stream.read_on()
+        await stream.end()
+        assert Reply(stream).text == "done"
+
+
+@on_virtual_clock
+@streamable
 async def test_calls_have_the_seconds_to_drain_and_then_fail(
     revision: str, waiting: WaitingServer
 ) -> None:
@@ -147,24 +165,18 @@ def application(http: Http) -> Any:
     return http.app
 
 
-@pytest.mark.one_process
-@sessions
-async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: str) -> None:
-    async with speaking(Server("tester"), revision, limits=Limits(sessions=1)) as http:
-        await application(http).close_streams()
-        refused = await http.another().post(initialize(revision))
-    assert (refused.status, refused.fields["retry-after"]) == (503, "1")
-    assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
-
-
-@streamable
+@on_virtual_clocks
+@pytest.mark.parametrize(
+    "revision", [*SESSIONS, *PER_REQUEST], ids=lambda each: f"{each in SESSIONS} {each}"
+)
 @tools
 async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions(
     revision: str, tool: str, waiting: WaitingServer
 ) -> None:
     params, meta = {"name": tool, "arguments": {"number": 1}}, {"progressToken": 1}
     message = request(revision, "tools/call", params, meta=meta)
-    async with speaking(waiting.server, revision) as http:
+    limits = Limits(abandoned_seconds=5)
+    async with speaking(waiting.server, revision, limits=limits, keep_alive=1) as http:
         stream = Stream([encode_message(message)], unfinished=False)
         async with anyio.create_task_group() as tasks:
             scope = http.scope_of("POST", None, fields_of(revision, message))
@@ -172,12 +184,13 @@ async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions
             await waiting.until(begun=1)
             tasks.cancel_scope.cancel()
         if revision in SESSIONS:
-            assert waiting.cancelled == []
-            await http.shut_down()
+            stream.disconnect()
+            await anyio.sleep(4.9)
+            assert (waiting.cancelled, application(http).counts["requests"]) == ([], 0)
+            await anyio.sleep(0.2)
         else:
-            await stream.end()
             assert ENDING in str(Reply(stream).messages[-1])
-        assert waiting.cancelled == [1]
+        assert (waiting.cancelled, application(http).counts["requests"]) == ([1], 0)
 
 
 @pytest.mark.one_process

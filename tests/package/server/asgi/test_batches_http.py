@@ -8,10 +8,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.asgi_client import JSON, SSE, asgi, speaking
+from kit.asgi_client import JSON, speaking
 from kit.rules import revisions_holding
 from kit.waiting import WaitingServer
-from kit.wire import INITIALIZED, SESSIONS, cancelled_notification, initialize, request, text_in
+from kit.wire import INITIALIZED, SESSIONS, cancelled_notification, request, text_in
 from mcpgen_runtime import Context, Limits, Server
 
 pytestmark = pytest.mark.processes
@@ -135,40 +135,6 @@ async def test_a_batch_is_refused_whole_and_harms_no_session(
         assert meeting.calls == 0
 
 
-@pytest.mark.requirement("http.stream-response-per-request-batch", "http.stream-server-messages")
-@pytest.mark.requirement("http.stream-end-after-response", "http.stream-not-closed-early")
-@with_batches
-@pytest.mark.parametrize("accept", [f"{JSON}, {SSE}", SSE])
-async def test_answers_come_one_by_one_on_a_stream_with_other_messages(
-    revision: str, accept: str
-) -> None:
-    async with speaking(Meeting().server, revision) as http:
-        batch = [ping(0), call("report", 1, name="a"), call("report", 2, name="b")]
-        reply = await http.post(batch, accept=accept)
-        assert reply.fields["content-type"] == SSE
-        said = [each["params"]["data"] for each in reply.messages if "method" in each]
-        assert sorted(said) == ["a", "b"]
-        assert sorted(each["id"] for each in reply.messages if "result" in each) == [0, 1, 2]
-
-
-@pytest.mark.requirement("http.post-202-batch")
-@with_batches
-@pytest.mark.parametrize(
-    "batch",
-    [
-        [INITIALIZED, INITIALIZED],
-        [{"jsonrpc": "2.0", "id": 5, "result": {}}, {"jsonrpc": "2.0", "id": 6, "result": {}}],
-        [cancelled_notification(7)],
-    ],
-)
-async def test_a_batch_without_requests_is_accepted_without_a_body(
-    revision: str, batch: Any
-) -> None:
-    async with speaking(Meeting().server, revision) as http:
-        reply = await http.post(batch)
-        assert (reply.status, reply.body) == (202, b"")
-
-
 @with_batches
 async def test_responses_in_a_batch_answer_the_server_s_questions(
     revision: str, waiting: WaitingServer
@@ -216,19 +182,6 @@ async def test_notifications_of_a_batch_are_handled_one_by_one(
     async with speaking(noting, revision) as http:
         assert (await http.post([*[changed] * 9, *requests])).status in (200, 202)
         assert noting.notes == "()" * 10  # with that of the handshake
-
-
-@pytest.mark.requirement("jsonrpc.batch-no-initialize")
-@with_batches
-async def test_initialize_does_not_come_in_a_batch(revision: str) -> None:
-    async with asgi(Meeting().server) as http:
-        reply = await http.post([initialize(revision)])
-        assert reply.status == 400
-        assert "mcp-session-id" not in reply.fields
-        await http.initialize(revision)
-        reply = await http.post([initialize(revision, id=9), ping(1)])
-        codes = {each["id"]: each.get("error", {}).get("code") for each in reply.json}
-        assert codes == {9: -32600, 1: None}
 
 
 @with_batches

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from kit.asgi_client import BOTH, JSON, SSE, asgi, speaking
+from kit.asgi_stream import Reply
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
 from kit.wire import SESSIONS, facts, request, streamable, text_in
@@ -18,23 +19,6 @@ POLLING = [revision for revision in SESSIONS if facts(revision).http.polling]
 WITH_BATCHES = "2025-03-26"
 OFTEN = 0.02
 COMMENT = b":\n\n"
-
-
-@pytest.mark.requirement("http.keepalive-comments", "http.x-accel-buffering")
-@streamable
-async def test_a_silent_call_gets_a_stream_with_comments_first(
-    revision: str, waiting: WaitingServer
-) -> None:
-    async with (
-        speaking(waiting.server, revision, keep_alive=OFTEN) as http,
-        waiting.calling(http, revision, 1, "wait", begun=True) as stream,
-    ):
-        assert (stream.status, stream.fields["content-type"]) == (200, SSE)
-        assert stream.fields["x-accel-buffering"] == "no"
-        await stream.until(COMMENT * 2)
-        waiting.go.set()
-        assert text_in(await stream.message()) == "done"
-        await stream.end()
 
 
 @pytest.mark.requirement("http.prime-event")
@@ -72,6 +56,24 @@ async def test_an_answer_that_has_to_be_json_is_waited_for_in_silence(
             waiting.go.set()
             await stream.end()
             assert stream.fields["content-type"] == JSON
+
+
+@on_virtual_clock
+@streamable
+async def test_a_document_that_is_read_slowly_stays_one_document(
+    revision: str, waiting: WaitingServer
+) -> None:
+    async with speaking(waiting.server, revision, keep_alive=5.0) as http:
+        async with waiting.calling(http, revision, 1, "wait") as stream:
+            await waiting.until(begun=1)
+            stream.stop_reading()
+            waiting.go.set()
+            await anyio.sleep(20)
+            stream.read_on()
+            await stream.end()
+            await stream.finished.wait()
+        reply = Reply(stream)
+        assert (reply.text, reply.fields["content-type"]) == ("done", JSON)
 
 
 @streamable

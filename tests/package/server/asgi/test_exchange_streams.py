@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.asgi_client import BOTH, JSON, SESSION, SSE, asgi, fields_of, speaking
+from kit.asgi_client import BOTH, JSON, SSE, asgi, fields_of, speaking
 from kit.live import server_with
 from kit.web import Web
 from kit.wire import CHANGED, PER_REQUEST, SESSIONS, modern, request, sessions, streamable, text_in
@@ -23,51 +23,6 @@ META = {"progressToken": "p"}
 def counts(to: int = 3, **more: Any) -> dict[str, Any]:
     """A call that tells of its progress."""
     return {"name": "counts", "arguments": {"to": to, **more}}
-
-
-@pytest.mark.requirement(
-    "http.request-reply-type",
-    "http.stream-response",
-    "http.stream-server-messages",
-    "http.stream-end-after-response",
-    "http.stream-not-closed-early",
-    "http.event-id-unique",
-)
-@pytest.mark.requirement(
-    "http.stream-notifications",
-    "http.final-response-ends-stream",
-    "http.x-accel-buffering",
-    "http.no-resumability",
-    "http.no-sessions",
-)
-@streamable
-async def test_messages_before_the_result_make_the_answer_a_stream(revision: str) -> None:
-    async with speaking(Web().server, revision) as http:
-        reply = await http.ask(revision, "tools/call", counts(), meta=META, id=5)
-    assert (reply.status, reply.fields["content-type"]) == (200, SSE)
-    assert reply.fields["x-accel-buffering"] == "no"
-    assert {"no-cache", "no-transform"} <= {*reply.fields["cache-control"].split(", ")}
-    assert SESSION not in reply.fields
-    *told, last = reply.messages
-    assert [each["params"]["progress"] for each in told] == [1, 2, 3]
-    assert {each["params"]["progressToken"] for each in told} == {"p"}
-    assert (last["id"], text_in(last)) == (5, "counted to 3")
-    if revision in SESSIONS:
-        ids = [event.id for event in reply.events]
-        assert len({*ids, ""}) == len(ids) + 1
-    else:
-        assert b"id:" not in reply.body
-        assert b"retry:" not in reply.body
-
-
-@pytest.mark.requirement("http.stream-resumable", "http.event-id")
-@sessions
-async def test_without_a_store_events_carry_no_ids(revision: str) -> None:
-    async with speaking(Web().server, revision, events=None) as http:
-        reply = await http.ask(revision, "tools/call", counts(), meta=META)
-        assert len(reply.messages) == 4
-        assert b"id:" not in reply.body.replace(b'"id":', b"")
-        assert b"retry:" not in reply.body
 
 
 @pytest.mark.requirement("http.request-reply-type")

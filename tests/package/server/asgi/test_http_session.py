@@ -10,6 +10,7 @@ import pytest
 
 from kit.asgi_client import BOTH, JSON, SSE, speaking
 from kit.asgi_stream import SECONDS, Stream
+from kit.asgi_wire import Wire
 from kit.simulation import on_virtual_clocks
 from kit.waiting import WaitingServer
 from kit.wire import UPDATED, cancelled_notification, legacy, request, sessions
@@ -156,15 +157,6 @@ async def test_announcements_wait_once_for_a_stream_to_be_opened(
             assert await unread(stream) == []
 
 
-@pytest.mark.one_process
-async def test_a_session_has_so_many_streams_at_a_time() -> None:
-    async with (
-        speaking(Kept().server, OLDER, limits=Limits(per_session=1)) as http,
-        http.stream("GET"),
-    ):
-        assert "Limits.per_session" in (await http.get()).error["message"]
-
-
 async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
     kept = Kept()
     failed: list[Exception] = []
@@ -302,3 +294,18 @@ async def test_a_session_is_unused_from_the_end_of_its_last_call_on(waiting: Wai
             await stream.end()
         await anyio.sleep(4)
         assert (await http.ask(OLDER, "ping", id=2)).status == 200
+
+
+@pytest.mark.one_process  # likewise
+@on_virtual_clocks
+async def test_a_write_ends_with_the_connection_that_it_waits_for() -> None:
+    kept, left_at = Kept(), anyio.current_time() + 5
+    wire = Wire((left_at, "http.disconnect"))
+    async with speaking(kept.server, OLDER) as http:
+        async with anyio.create_task_group() as tasks:
+            scope = http.scope_of("GET", None, {})
+            tasks.start_soon(http.app, scope, wire.receive, wire.send)
+            await anyio.sleep(1)
+            wire.stop_reading()
+            kept.change("added")
+        assert anyio.current_time() == left_at

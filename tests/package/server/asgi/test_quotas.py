@@ -24,6 +24,7 @@ CALL = request(REVISION, "tools/call", {"name": "logs", "arguments": {}})
 
 async def open_and_abandon(http: Http, number: int) -> None:
     """Open a session, use it in one of three ways, and never come back to it."""
+    http.scope["client"] = (f"192.0.{number % 250}.{number // 250}", 1)
     identifier = (await http.post(initialize(REVISION))).fields[SESSION]
     fields = {SESSION: identifier}
     await http.post(INITIALIZED, **fields)

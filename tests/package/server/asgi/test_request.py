@@ -58,3 +58,11 @@ def test_a_head_is_found_by_its_fields_but_not_its_credentials(
     add(heads, ("authorization", "Bearer secret"))
     assert "secret" not in repr(vars(heads))
     assert heads.accepts(request_with(*headers)) is is_found
+
+
+def test_a_head_is_found_for_the_address_that_received_it() -> None:
+    heads, first = AcceptedHeads(Limits(), "json"), request_with(server=("192.0.2.1", 1))
+    heads.accepts(first)
+    heads.add(first)
+    servers = [("192.0.2.1", 2), ("192.0.2.2", 1), None]
+    assert [heads.accepts(request_with(server=each)) for each in servers] == [True, False, False]

@@ -89,6 +89,16 @@ async def test_of_too_many_half_requests_the_longest_overdue_is_ended(
                 assert (await http.ask(revision, "tools/list")).status == 200
 
 
+async def test_a_request_whose_body_was_cut_off_is_not_served(revision: str) -> None:
+    web, message = Web(), request(revision, "tools/call", ECHO)
+    parts, fields = [encode_message(message)], fields_of(revision, message)
+    async with asgi(web.server) as http:
+        async with http.stream("POST", parts=parts, unfinished=True, fields=fields) as stream:
+            await anyio.wait_all_tasks_blocked()
+        await stream.finished.wait()
+    assert (web.called, stream.status) == ([], 0)
+
+
 @on_virtual_clock
 async def test_a_request_whose_body_has_come_is_ended_for_no_other_and_by_no_time(
     revision: str,

@@ -164,26 +164,6 @@ async def test_a_second_initialize_within_a_session_is_answered_there(
         assert (await http.ask(second, "tools/call", CALL)).text == TEXT
 
 
-@pytest.mark.requirement("http.post-202", "http.post-202-batch")
-@sessions
-@pytest.mark.parametrize(
-    "message",
-    [
-        INITIALIZED,
-        {"jsonrpc": "2.0", "method": "notifications/no/such"},
-        {"jsonrpc": "2.0", "id": 99, "result": {}},
-        {"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": "no"}},
-        cancelled_notification(99),
-    ],
-)
-async def test_notifications_and_responses_are_accepted_without_a_body(
-    revision: str, message: Any
-) -> None:
-    async with speaking(server_with(echo), revision) as http:
-        reply = await http.post(message)
-        assert (reply.status, reply.body) == (202, b"")
-
-
 @pytest.mark.requirement("http.post-unacceptable-status", "http.post-unacceptable-body")
 @sessions
 @pytest.mark.parametrize(
@@ -351,14 +331,6 @@ async def test_the_revision_is_in_the_header_and_a_session_id_of_before_ignored(
         call = request(used, "tools/call", {"name": "about", "arguments": {}})
         reply = await http.post(call, **{VERSION: named, SESSION: "gone"})
         assert reply.text == f"{used} None"
-
-
-@pytest.mark.requirement("http.get-reply", "http.session-delete-405", revisions=SESSIONS[-1:])
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_there_is_no_stream_to_open_and_no_session_to_end(method: str) -> None:
-    async with asgi(asking_server(), stateless=True) as http:
-        reply = await http.request(method, **{VERSION: SESSIONS[-1]})
-        assert (reply.status, reply.fields["allow"]) == (405, "POST")
 
 
 @outer

@@ -304,11 +304,6 @@ async def test_other_requests_than_those_of_the_endpoints_are_refused(
         assert (await http.request(method, None, path, accept=SSE)).status == 404
 
 
-async def test_a_quiet_stream_gets_comments() -> None:
-    async with asgi(tools(), keep_alive=0.01, **PATHS) as http, open_client(http) as client:
-        await client.stream.until(b"\n\n:\n\n:\n\n")
-
-
 async def test_the_memory_of_a_client_that_left_is_free_again() -> None:
     server, uri = Server("tester", drain=0, subscribe=True), f"memo://{'x' * 5000}"
     server.resource("memo://{name}")(lambda name: name)
