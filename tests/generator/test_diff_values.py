@@ -12,7 +12,8 @@ from generator.diff_schemas import changes, message, protocol
 from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
 from generator.tables import table
 from generator.test_diff_rules import ASKED, BRUSH, PAIRS, ROLLER, WET, field, params
-from mcpgen.diff import Change, report
+from mcpgen import schema
+from mcpgen.diff import Change, load, report
 from mcpgen.diff.compare import Diff
 
 BOTH = {"Brush": BRUSH, "Roller": ROLLER}
@@ -113,6 +114,13 @@ def test_pairs_of_values_differ_in_these_words(snapshot: SnapshotAssertion) -> N
         for case, (old, new) in cases.items()
     }
     assert rows == snapshot
+
+
+@pytest.mark.parametrize("new", ["2025-11-25", "2026-07-28"])
+def test_published_revisions_differ_in_these_words(new: str, snapshot: SnapshotAssertion) -> None:
+    names = [row.name for row in schema.revisions()]
+    sides = load(names[names.index(new) - 1], new, errata=True)
+    assert [*map(word, changes(*sides))] == snapshot
 
 
 @pytest.mark.parametrize(("name", "confidence"), [("sizes", 0.89), ("caption", 0.5)])

@@ -16,12 +16,16 @@ from generator.schemas import obj, ref
 from generator.tables import table
 from mcpgen import schema
 from mcpgen.explain import recordings, repair, violations
+from mcpgen.explain.recordings import Recorded
 from mcpgen.explain.revision import Revision
 from mcpgen.explain.revision import revision as explain_revision
+from mcpgen.input_files import MAX_BYTES
 
 REVISIONS = [row.name for row in schema.revisions()]
 TEXT = {"type": "text", "text": "sun"}
 STRING = {"type": "string"}
+OTHERS = {"data": "", "mimeType": "a/b", "description": "a", "title": "b", "size": 1}
+"""Members of images and of links, which a text lacks."""
 
 
 def answer(result: Any) -> dict[str, Any]:
@@ -30,6 +34,7 @@ def answer(result: Any) -> dict[str, Any]:
 
 MESSAGES: dict[str, Any] = {
     **table("messages"),
+    "long": {**table("messages")["call"], "params": {"name": 5, "arguments": {"a": "x" * 2000}}},
     "many-values": answer({"completion": {"values": ["x"] * 101, "total": 5.0}}),
 }
 CALL: dict[str, Any] = MESSAGES["call"]
@@ -63,6 +68,12 @@ def test_a_response_is_held_against_the_result_of_its_request(tmp_path: Path) ->
         (json.dumps(CALL).encode(), 0, "request tools/call, client to server"),
         (b"\xff", 2, "mcpgen: error: standard input: expected JSON text in UTF-8, got "),
         (b"{", 2, "mcpgen: error: standard input: expected JSON text, got "),
+        pytest.param(b"5".ljust(MAX_BYTES), 0, "invalid message\n", id="largest"),
+        pytest.param(
+            *(b"5".ljust(MAX_BYTES + 1), 2),
+            f"mcpgen: error: standard input: expected {MAX_BYTES} bytes at most, got more\n",
+            id="too-large",
+        ),
     ],
 )
 def test_a_message_comes_from_standard_input(
@@ -73,20 +84,30 @@ def test_a_message_comes_from_standard_input(
     assert (done.code, (done.out or done.err).startswith(shown)) == (code, True)
 
 
-def test_a_trace_is_explained_line_by_line(tmp_path: Path) -> None:
+TRACE: tuple[tuple[str, str], ...] = (
+    *(("sent", "call"), ("sent", "call"), ("received", "result"), ("received", "result")),
+    *(("sent", "level"), ("received", "retired-code"), ("sent", "unknown-method")),
+    *(("received", "wrong-content"), ("sent", "batch"), ("received", "a line too long")),
+    *(("sent", "notification"), ("received", "no-message"), ("sent", "sampling")),
+    *(("sent", "many-values"), ("received", "initialize"), ("received", "the process ended")),
+)
+"""Directions, each with the name of a message, or with an error."""
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize("words", ["explain -r 2025-03-26 -r 2025-06-18", "validate"])
+def test_a_trace_is_explained_line_by_line(
+    words: str, form: tuple[str, ...], tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     path = tmp_path / "trace.jsonl"
     rows = [
-        {"direction": "sent", "channel": "client", "pid": 1, "message": CALL},
-        {"direction": "received", "channel": "client", "pid": 1, "message": MESSAGES["result"]},
-        {"direction": "received", "channel": "client", "pid": 1, "error": "the process ended"},
+        {"direction": way, "channel": "client", "pid": 1}
+        | ({"message": MESSAGES[name]} if name in MESSAGES else {"error": name})
+        for way, name in TRACE
     ]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
-    lines = run("explain", str(path), "-r", "2025-06-18").out.splitlines()
-    assert lines[0] == "1: request tools/call, client to server"
-    assert "2: success response to tools/call, server to client" in lines
-    assert lines[-1] == "3: no message: the process ended"
-    (alone,) = json.loads(explain(tmp_path, answer({}), "--json").out)
-    assert (alone["problem"], alone["error"]) == ("no open request has its id", None)
+    done = run(*words.split(), path, *form)
+    assert (done.code, done.out.replace(str(path), path.name), done.err) == snapshot
 
 
 EVIL = "\x1b]0;owned\x07\u202e\u2028\x9b31m"
@@ -155,6 +176,17 @@ def test_a_line_that_is_too_large_spoils_no_other(tmp_path: Path) -> None:
             *({"method": "tools/call"}, {"content": [{**TEXT, "_meta": {}, "more": 1}]}),
             *("CallToolResult", None, ("/result/content/0/more",)),
         ),
+        (
+            *(
+                {"method": "tools/call"},
+                {"content": [{**TEXT, "annotations": {"_meta": {}, "a": 1}}]},
+            ),
+            *("CallToolResult", None, ("/result/content/0/annotations/a",)),
+        ),
+        (
+            *({"method": "tools/call"}, {"content": [{**TEXT, **OTHERS}]}, "CallToolResult", None),
+            tuple(f"/result/content/0/{name}" for name in OTHERS),
+        ),
         ({"method": "ping"}, {"more": 1}, "EmptyResult", None, ()),
     ],
 )
@@ -164,6 +196,22 @@ def test_a_result_has_the_type_of_its_request(
     verdict = explain_revision("2025-06-18").judge(answer(result), "server", request_message)
     wrong = verdict.violation
     assert (verdict.type, wrong and wrong.expected, verdict.ignored) == (type, reason, ignored)
+
+
+@pytest.mark.parametrize(
+    ("message", "unknown"),
+    [
+        (answer({"content": [{**TEXT, "more": 1}], "isError": 5, "rest": {}}), 2),
+        (answer({"content": [{**TEXT, "more": 1}]}), 1),
+        (answer(5), 0),
+        (MESSAGES["unknown-method"], 0),
+        ({**CALL, "params": {"name": 5, "more": 1}}, 1),
+    ],
+)
+def test_unknown_members_of_a_refused_message_are_found_too(message: Any, unknown: int) -> None:
+    places = ["/result/content/0/more", "/result/rest"] if "result" in message else ["/params/more"]
+    chosen = explain_revision("2025-06-18")
+    assert chosen.unknown_members(message, None, CALL) == tuple(places[:unknown])
 
 
 def test_a_valid_alternative_comes_before_a_fuller_one() -> None:
@@ -281,6 +329,17 @@ def test_a_wrong_parameter_becomes_the_nearest_value(
     assert message["params"]["it"] == before
 
 
+def test_a_deep_parameter_is_added_in_parts(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    deep: Any = STRING
+    for _ in range(8):
+        deep = obj("a", a=deep)
+    for name, node in {"plain": deep, "union": {"anyOf": [deep, STRING]}}.items():
+        (tmp_path / name).mkdir()
+        mended = repair.nearest(draft_of(tmp_path / name, {"it": node}), CALL, "client", None)
+        assert mended is not None
+        assert mended.edits == snapshot(name=name)
+
+
 def test_a_member_that_nothing_allows_is_removed(tmp_path: Path) -> None:
     draft = draft_of(tmp_path, {"it": {"type": "object", "additionalProperties": False}})
     message = {**CALL, "params": {**CALL["params"], "it": {"more": 1}}}
@@ -339,25 +398,35 @@ def test_the_place_that_breaks_a_schema(node: Any, value: Any, broken: tuple[str
 
 
 HI, HO = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "method": "x"}
+TRACED = {"message": HI, "direction": "received", "channel": "c", "pid": 2}
 
 
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
-        (json.dumps([HI, HO]), [(1, [HI, HO], None, "", "")]),
-        (json.dumps([[HI, HO], 5]), [(1, [HI, HO], None, "", ""), (2, 5, None, "", "")]),
-        (f"\n{json.dumps(HI)}\n\n5\n", [(2, HI, None, "", ""), (4, 5, None, "", "")]),
+        (json.dumps([HI, HO]), [Recorded(1, [HI, HO])]),
+        (json.dumps([[HI, HO], 5]), [Recorded(1, [HI, HO]), Recorded(2, 5)]),
+        (f"\n{json.dumps(HI)}\n\n5\n", [Recorded(2, HI), Recorded(4, 5)]),
+        (json.dumps(TRACED), [Recorded(1, HI, "received", '["c", 2]')]),
         (
-            json.dumps({"message": HI, "direction": "received", "channel": "c", "pid": 2}),
-            [(1, HI, "received", '["c", 2]', "")],
+            json.dumps({**TRACED, "time": "now", "masked": True}),
+            [Recorded(1, HI, "received", '["c", 2]', time="now", masked=True)],
         ),
-        (json.dumps({"message": HI, "direction": "up"}), [(1, HI, None, "[null, null]", "")]),
-        (json.dumps({"error": 5, "direction": "sent"}), [(1, None, "sent", "[null, null]", "5")]),
-        (json.dumps({"error": 5}), [(1, {"error": 5}, None, "", "")]),
+        (
+            json.dumps({**TRACED, "time": 5, "masked": 1}),
+            [Recorded(1, HI, "received", '["c", 2]')],
+        ),
+        (json.dumps({"message": HI, "direction": []}), [Recorded(1, HI, None, "[null, null]")]),
+        (
+            json.dumps({"error": 5, "direction": "sent"}),
+            [Recorded(1, None, "sent", "[null, null]", "5")],
+        ),
+        (json.dumps({"error": 5}), [Recorded(1, {"error": 5})]),
     ],
 )
-def test_each_message_of_a_file_has_its_place(text: str, rows: list[Any], tmp_path: Path) -> None:
+def test_each_message_of_a_file_has_its_place(
+    text: str, rows: list[Recorded], tmp_path: Path
+) -> None:
     path = tmp_path / "messages"
     path.write_text(text, "utf-8")
-    read = recordings.read(str(path))
-    assert [(row.line, row.value, row.direction, row.channel, row.error) for row in read] == rows
+    assert recordings.read(str(path)) == tuple(rows)

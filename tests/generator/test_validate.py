@@ -30,14 +30,6 @@ def save_lines(folder: Path, lines: list[dict[str, Any]]) -> str:
     return str(path)
 
 
-def problems(folder: Path, *messages: tuple[str, Any]) -> list[dict[str, Any]]:
-    """Problems of a trace, in the revision of the test."""
-    done = run("validate", "-r", "2025-06-18", "--json", save_lines(folder, rows(*messages)))
-    entries: list[dict[str, Any]] = json.loads(done.out)["problems"]
-    assert done.code == (1 if entries else 0)
-    return entries
-
-
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_messages_of_a_generated_package_are_valid_in_revisions(
@@ -76,15 +68,6 @@ async def test_messages_of_a_generated_package_are_valid_in_revisions(
     assert done.out.rstrip().endswith("no problem")
 
 
-def test_a_method_from_the_wrong_side_is_a_problem(tmp_path: Path) -> None:
-    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-    again = {"jsonrpc": "2.0", "id": 3, "method": "prompts/list"}
-    wrong = {"jsonrpc": "2.0", "id": 4, "method": "tools/list"}
-    entries = problems(tmp_path, ("sent", listing), ("sent", again), ("received", wrong))
-    assert [(row["line"], row["pointer"]) for row in entries] == [(3, "/method")]
-    assert "a method that the server sends" in entries[0]["text"]
-
-
 def test_the_messages_of_a_batch_are_checked_one_by_one(tmp_path: Path) -> None:
     batch = [HELLO, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {}}]
     path = save_lines(tmp_path, rows(("sent", batch)))
@@ -93,16 +76,6 @@ def test_the_messages_of_a_batch_are_checked_one_by_one(tmp_path: Path) -> None:
     assert done.out.startswith("1: request tools/call, client to server at /params/name: ")
     assert "a batch" not in done.out
     assert run("validate", "-r", "2025-06-18", path).out.startswith("1: batch of 2 messages")
-
-
-def test_a_lost_message_is_a_problem_and_a_closed_connection_not(tmp_path: Path) -> None:
-    failed = {"direction": "received", "channel": "client", "pid": 1, "error": "a line too long"}
-    ended = {**failed, "error": "the other end closed the channel"}
-    lines = [*rows(("sent", HELLO)), failed, *rows(("received", EMPTY)), ended]
-    done = run("validate", "-r", "2025-06-18", save_lines(tmp_path, lines))
-    assert done.code == 1
-    assert done.out.splitlines()[0] == "2: no message: a line too long"
-    assert "3 messages, 1 answered request, 1 problem" in done.out
 
 
 def test_a_recording_that_names_no_revision_needs_one(tmp_path: Path) -> None:
@@ -172,13 +145,3 @@ def test_a_validation_counts_and_names_each_message(tmp_path: Path) -> None:
         "3: request tools/call, client to server at /params/name: expected string, got nothing",
         f"{path}: 2025-06-18: 3 messages, 1 answered request, 1 unanswered request, 1 problem",
     ]
-
-
-def test_a_problem_of_a_whole_message_has_no_place(tmp_path: Path) -> None:
-    path = save_lines(tmp_path, rows(("received", EMPTY), ("received", EMPTY)))
-    shown = run("validate", "-r", "2025-06-18", path).out.splitlines()
-    assert [line[:2] for line in shown[:2]] == ["1:", "2:"]
-    assert all(line.endswith(": no open request has its id") for line in shown[:2])
-    assert not [line for line in shown if " at " in line]
-    entries = problems(tmp_path, ("received", EMPTY))
-    assert entries[0]["pointer"] is None

@@ -296,13 +296,14 @@ class _Derivation:
         announced = decisions().announced.get(sender, {}).get(name)
         if announced is not None:
             self._announcement(method, other, announced)
-            return
-        place = _Place(f"{name}.params", "params", sender, _WAYS[sender, "params"])
-        self._object(params_of(self.old, method), params_of(self.new, other), place)
-        if method.result is not None and other.result is not None:
+        else:
+            place = _Place(f"{name}.params", "params", sender, _WAYS[sender, "params"])
+            self._object(params_of(self.old, method), params_of(self.new, other), place)
+        if method.result is not None:  # the other one has a result too
+            old, new = (reference(each.result or "") for each in (method, other))
             way = _WAYS[sender, "result"]
             place = _Place(f"{name}.result", "result", OTHER[sender], way)
-            self._values(reference(method.result), reference(other.result), place)
+            self._values(old, new, place)
 
     def _announcement(self, method: Method, other: Method, members: Sequence[str]) -> None:
         """Add the rows of a notification that the proxy writes anew."""

@@ -60,7 +60,8 @@ def explain(console: Console, source: str, names: Sequence[str]) -> None:
     revisions = [revision(name) for name in chosen]
     recorded = recordings.read(source)
     explanations = [
-        _explain(turn, revisions) for turn in conversation.follow(recorded, revisions[::-1]).turns
+        _explain(turn, revisions)
+        for turn in conversation.follow(recorded, [*reversed(revisions)]).turns
     ]
     if console.as_json:
         console.record([_explanation_record(each) for each in explanations])
@@ -70,9 +71,11 @@ def explain(console: Console, source: str, names: Sequence[str]) -> None:
 
 
 def _explain(turn: Turn, revisions: Sequence[Revision]) -> Explanation:
-    verdicts = [each.judge(turn.message, turn.sender, turn.request) for each in revisions]
+    verdicts: list[Verdict] = []
     repairs: dict[str, repair.Repair] = {}
-    for each, verdict in zip(revisions, verdicts, strict=True):
+    for each in revisions:
+        verdict = each.judge(turn.message, turn.sender, turn.request)
+        verdicts.append(verdict)
         if not verdict.is_accepted:
             repaired = repair.nearest(each, turn.message, turn.sender, turn.request)
             if repaired is not None:

@@ -124,10 +124,10 @@ def _roles(
         sender = _only_sender(each.value, revisions)
         if sender is not None and each.direction is not None:
             own = sender if each.direction == "sent" else OTHER[sender]
-            votes.setdefault(each.channel, Counter())[own] += 1
+            votes.setdefault(each.channel, Counter()).update((own,))
     roles: dict[tuple[str, Direction | None], Role] = {}
     for channel, counter in votes.items():
-        own = counter.most_common(1)[0][0]
+        own = max(counter, key=counter.__getitem__)
         roles[channel, "sent"] = own
         roles[channel, "received"] = OTHER[own]
     return roles

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,7 @@ Direction = Literal["sent", "received"]
 
 STDIN = "-"
 _SHOWN_NAME = "standard input"
+_DIRECTIONS: Mapping[str, Direction] = {"sent": "sent", "received": "received"}
 
 
 @dataclass(frozen=True)
@@ -141,13 +142,7 @@ def _from_trace(row: Node, line: int) -> Recorded:
 
 
 def _direction(row: Node) -> Direction | None:
-    match row.get("direction"):
-        case "sent":
-            return "sent"
-        case "received":
-            return "received"
-        case _:
-            return None
+    return _DIRECTIONS.get(str(row.get("direction")))
 
 
 def _channel(row: Node) -> str:

@@ -116,8 +116,6 @@ def _as_type(value: Json, schema: Node) -> Json:
                 return str(value)
             case "integer" if isinstance(value, str) and value.lstrip("-").isdecimal():
                 return int(value)
-            case "integer" if isinstance(value, float) and value.is_integer():
-                return int(value)
             case "boolean" if value in ("true", "false"):
                 return value == "true"
             case "array" if not is_array(value):
@@ -141,18 +139,15 @@ def _least(revision: Revision, node: Json, name: str, depth: int = 0) -> Json:
     if default is not None:
         return default
     kinds: Json = node.get("type", "object")
+    simple: dict[Json, Json] = {"boolean": False, "null": None, "array": []}
     match kinds if isinstance(kinds, str) else kinds[0]:
         case "string":
             is_version = name == _VERSION or name == revision.protocol.facts.meta.protocol_version
             return revision.version if is_version else ""
         case "integer" | "number":
             return node.get("minimum", 0)
-        case "boolean":
-            return False
-        case "null":
-            return None
-        case "array":
-            return []
+        case kind if kind in simple:
+            return simple[kind]
         case _:
             members = node.get("properties", {})
             return {

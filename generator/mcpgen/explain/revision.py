@@ -11,7 +11,7 @@ from typing import Any, Literal
 from jsonschema import Draft202012Validator
 
 from mcpgen import schema
-from mcpgen.diff.alternatives import ANY, Array, Object
+from mcpgen.diff.alternatives import Array, Object
 from mcpgen.diff.alternatives import Literal as Fixed
 from mcpgen.diff.changes import OTHER
 from mcpgen.diff.protocol import Protocol, load
@@ -128,7 +128,7 @@ class Revision:
         """The method closest to a misspelt name; `None` for a method of another revision."""
         if name in _every_method():
             return None
-        return next(iter(get_close_matches(name, self._methods, 1, 0.7)), None)
+        return next(iter(get_close_matches(name, self._methods, cutoff=0.7)), None)
 
     def schema_of(self, name: str) -> Node:
         """The schema of a type, with all types that it refers to."""
@@ -384,14 +384,11 @@ class Revision:
 
     def _unknown_at(self, node: Node, value: Json, path: tuple[object, ...]) -> Iterator[str]:
         alternatives = self.protocol.alternatives.of(node)
-        if ANY in alternatives:
-            return
         if is_array(value):
-            for alternative in alternatives:
-                if isinstance(alternative, Array):
-                    for index, item in enumerate(value):
-                        yield from self._unknown_at(alternative.items, item, (*path, index))
-                    return
+            arrays = (each.items for each in alternatives if isinstance(each, Array))
+            items: Node = next(arrays, {})
+            for index, item in enumerate(value):
+                yield from self._unknown_at(items, item, (*path, index))
         if is_object(value):
             objects = [
                 alternative for alternative in alternatives if isinstance(alternative, Object)
@@ -438,4 +435,5 @@ def revision(name: str) -> Revision:
         UsageError: There is no such revision.
         SchemaError: The file is no schema of the protocol.
     """
-    return Revision(load(name, name, errata=True)[0])
+    own, _ = load(name, name, errata=True)
+    return Revision(own)

@@ -18,6 +18,11 @@ def keyword_of(argument: cst.Arg) -> str | None:
     return None if argument.keyword is None else argument.keyword.value
 
 
+def changed_arguments(original: cst.Call, updated: cst.Call) -> Iterable[tuple[cst.Arg, cst.Arg]]:
+    """The arguments of a call, each with what a change of what it contains made of it."""
+    return zip(original.args, updated.args, strict=True)
+
+
 def class_name(call: cst.Call) -> str:
     return dotted_name(call.func).rpartition(".")[2]
 

@@ -89,8 +89,10 @@ class ConnectionFinder(cst.CSTVisitor):
         is_plain = len(given) == len(session.args) == 2
         if not is_plain or [dotted_name(each) for each in given] != opened[:2]:
             return
+        if names_in(body) & ({*opened} - {"_"}):
+            return
         target = self._target(opening)
-        if target is not None and not names_in(body) & ({*opened} - {"_"}):
+        if target is not None:
             self.connections[id(node)] = Connection(*target, name, body)
             self.sessions.add(name)
 
@@ -100,7 +102,9 @@ class ConnectionFinder(cst.CSTVisitor):
 
     def _target(self, opening: cst.Call) -> tuple[cst.BaseExpression, Sequence[cst.Arg]] | None:
         name = self._own(opening)
-        first, *rest = opening.args or [cst.Arg(cst.Name("None"))]
+        if not opening.args:
+            return None
+        first, *rest = opening.args
         if keyword_of(first) not in (None, "url", "server") or first.star:
             return None
         if name in _URLS and all(keyword_of(each) == "headers" for each in rest):

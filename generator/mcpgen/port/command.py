@@ -93,7 +93,7 @@ def port(sources: Iterable[Path], package: Path, fastmcp: int) -> Ported:
         except cst.ParserSyntaxError as error:
             findings.append(Unported(name, error.raw_line, "syntax error", "left as it is"))
             continue
-        except (UnicodeDecodeError, LookupError) as error:
+        except (UnicodeDecodeError, LookupError, SyntaxError) as error:
             findings.append(Unported(name, 1, f"encoding: {error}", "left as it is"))
             continue
         wrappers[name] = MetadataWrapper(module)

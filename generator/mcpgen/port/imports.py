@@ -33,7 +33,7 @@ def change_imports(path: str, changed: Rewritten, package: str, servers: Servers
     mentions = _Mentions()
     module.visit(mentions)
     fixer = _Fixer(path, package, mentions, changed.needed)
-    wrapper = MetadataWrapper(module, unsafe_skip_copy=False)
+    wrapper = MetadataWrapper(module)
     made = wrapper.visit(fixer)
     changed.findings += fixer.findings
     lines = _library_imports(made, changed.modules)
@@ -132,9 +132,19 @@ class _Fixer(cst.CSTTransformer):
             each for each in needed if (each.name or each.module) in mentions.names
         }
         self._imported: set[tuple[Target, str]] = set()
+        self._depth = 0
         self._path = path
         self._package = package
         self._mentions = mentions
+
+    def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
+        self._depth += 1
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        self._depth -= 1
+        return updated_node
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
@@ -187,21 +197,22 @@ class _Fixer(cst.CSTTransformer):
         if kept:
             last = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
             made.append(statement.with_changes(names=[*kept[:-1], last]))
-        if len(kept) < len(statement.names):
-            made += self._imports(targets)
-        return made
+        return [*made, *self._imports(targets)]
 
     def _imports(self, targets: Iterable[tuple[Target, str]]) -> list[cst.BaseSmallStatement]:
-        """Imports of targets, and of what else the module needs, each once."""
+        """Imports of targets, and of what else the module needs, each once.
+
+        An import in a block binds names there alone, so that has only the names given by it.
+        """
+        if self._depth:
+            return _lines_of(self._package, {*targets})
         whole = {*targets, *((each, each.name or each.module) for each in self.needed)}
         self.needed = set()
         new = whole - self._imported
         self._imported |= new
         return _lines_of(self._package, new)
 
-    def _plain(
-        self, line: cst.CSTNode, statement: cst.Import
-    ) -> list[cst.BaseSmallStatement] | None:
+    def _plain(self, line: cst.CSTNode, statement: cst.Import) -> list[cst.BaseSmallStatement]:
         kept: list[cst.ImportAlias] = []
         made: list[cst.BaseSmallStatement] = []
         for each in statement.names:
@@ -223,8 +234,6 @@ class _Fixer(cst.CSTTransformer):
                 self._leave(line, f"import {name}", alternatives.advice_on_name(name))
             else:
                 made += self._imports(())
-        if len(kept) == len(statement.names):
-            return None
         if kept:
             last = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
             made.insert(0, statement.with_changes(names=[*kept[:-1], last]))

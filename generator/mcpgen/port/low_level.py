@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import libcst as cst
+from libcst import matchers
 from libcst.metadata import QualifiedNameProvider
 
 from mcpgen.port.call_arguments import keyword_argument, keyword_of, with_arguments
@@ -73,7 +74,7 @@ def _streams(item: cst.WithItem) -> frozenset[str] | None:
     if not isinstance(item.asname.name, cst.Tuple):
         return None
     names = frozenset(dotted_name(each.value) for each in item.asname.name.elements)
-    return names if len(names) == 2 and "" not in names else None
+    return None if "" in names else names
 
 
 def _stream(value: cst.BaseExpression) -> str:
@@ -81,20 +82,10 @@ def _stream(value: cst.BaseExpression) -> str:
     return dotted_name(value.value if isinstance(value, cst.Subscript) else value)
 
 
-class _NameCollector(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.names.add(node.value)
-
-
 def names_in(node: cst.CSTNode) -> set[str]:
     """The names in a piece of code."""
-    collector = _NameCollector()
-    node.visit(collector)
-    return collector.names
+    names = matchers.findall(node, matchers.Name())
+    return {cst.ensure_type(each, cst.Name).value for each in names}
 
 
 _USED = "an expression"
@@ -112,7 +103,7 @@ class OptionCollector(cst.CSTVisitor):
         self._servers = 0
         self._options: list[cst.Call] = []
         self._made: dict[int, str] = {}
-        self._other_uses: Counter[str] = Counter()
+        self._other_uses = Counter([_USED])
 
     def visit_Assign(self, node: cst.Assign) -> None:
         name = dotted_name(node.targets[0].target)
@@ -130,7 +121,6 @@ class OptionCollector(cst.CSTVisitor):
             self._options.append(node)
         if self._is_made(node):
             self._made.setdefault(id(node), _USED)
-            self._other_uses[_USED] = 1
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "run":
             for each in node.args:
                 self._other_uses[dotted_name(each.value)] -= 1

@@ -31,14 +31,10 @@ class MiddlewareParameters:
 
     def is_passed_on(self, call: cst.Call) -> bool:
         """Whether a call passes the message on, unchanged."""
-        match call:
-            case cst.Call(
-                func=cst.Name(value=self.next),
-                args=[cst.Arg(value=cst.Name(value=self.message), keyword=None)],
-            ):
-                return True
-            case _:
-                return False
+        is_message = [
+            each.keyword is None and is_name(each.value, self.message) for each in call.args
+        ]
+        return is_name(call.func, self.next) and is_message == [True]
 
 
 def is_message(visitor: cst.MetadataDependent, annotation: cst.BaseExpression) -> bool:

@@ -17,6 +17,7 @@ from libcst.metadata import CodeRange, PositionProvider, QualifiedNameProvider
 from mcpgen.port import alternatives
 from mcpgen.port.alternatives import Target
 from mcpgen.port.call_arguments import (
+    changed_arguments,
     class_name,
     has_known_options,
     is_name,
@@ -207,12 +208,9 @@ class _Rewriter(cst.CSTTransformer):
         target = None if name is None else alternatives.target(name)
         if target is not None:
             is_of_types = sdk_name(self, original_node.value) in alternatives.TYPES
-            if is_of_types and isinstance(original_node.value, cst.Name):
-                if target.module == "models":
-                    return updated_node
-                self.needed.add(target)
-                return cst.Name(target.name)
             if is_of_types and target.module == "models":
+                if isinstance(original_node.value, cst.Name):
+                    return updated_node
                 self.needed.add(Target("models", ""))
                 return cst.Attribute(cst.Name("models"), cst.Name(target.name))
             if not target.name:
@@ -220,6 +218,10 @@ class _Rewriter(cst.CSTTransformer):
             self._leave_message(original_node, name)
             self.needed.add(target)
             return cst.Name(target.name)
+        if name is not None and sdk_name(self, original_node.value) in alternatives.TYPES:
+            self._leave(
+                original_node, dotted_name(original_node), alternatives.advice_on_name(name)
+            )
         return self._member(original_node, updated_node)
 
     def _leave_message(self, node: cst.CSTNode, name: str | None) -> None:
@@ -240,33 +242,33 @@ class _Rewriter(cst.CSTTransformer):
         if name in _SDK.members.media and not (is_known and self._is_medium(original.value)):
             advice = alternatives.advice_on_attribute("Image", name)
             self._leave(original, f".{name}()", advice or "")
+        outer, _, last = owner.rpartition(".")
+        is_understood = id(original) in self._understood
         if self._is_context(owner):
             if name == "lifespan_context":
                 return updated.with_changes(attr=cst.Name("state"))
-            if name == "session" and id(original) not in self._understood:
+            if name == "session" and not is_understood:
                 self._leave(original, "ctx.session", "use ctx.client")
-            return updated
-        if owner.endswith(".request_context") and self._is_context(owner.rpartition(".")[0]):
-            if id(original) in self._understood:
-                return updated
-            if name == "lifespan_context":
-                context = cst.ensure_type(updated.value, cst.Attribute).value
-                return cst.Attribute(context, cst.Name("state"))
-            known = alternatives.advice_on_attribute("RequestContext", name)
-            if known is not None:
-                self._leave(original, f"request_context.{name}", known)
-            return updated
-        if self._level(owner) is Level.LOW and name == "request_context":
+        elif self._level(owner) is Level.LOW and name == "request_context":
             return updated.with_changes(attr=cst.Name("current_context"))
-        outer, _, last = owner.rpartition(".")
-        if last == "request_context" and self._level(outer) is Level.LOW:
-            if id(original) in self._understood:
-                return updated
-            if name == "lifespan_context":
-                return updated.with_changes(attr=cst.Name("state"))
-            advice = alternatives.advice_on_attribute("Context", name)
-            if advice is not None:
-                self._leave(original, f"request_context.{name}", advice)
+        elif last == "request_context" and not is_understood:
+            is_low = self._level(outer) is Level.LOW
+            if is_low or self._is_context(outer):
+                return self._request_member(original, updated, is_low=is_low)
+        return updated
+
+    def _request_member(
+        self, original: cst.Attribute, updated: cst.Attribute, *, is_low: bool
+    ) -> cst.BaseExpression:
+        """A member of the context of a request, of the low level or of a context."""
+        name = original.attr.value
+        if name == "lifespan_context":
+            context = cst.ensure_type(updated.value, cst.Attribute)
+            return cst.Attribute(context if is_low else context.value, cst.Name("state"))
+        kind = "Context" if is_low else "RequestContext"
+        advice = alternatives.advice_on_attribute(kind, name)
+        if advice is not None:
+            self._leave(original, f"request_context.{name}", advice)
         return updated
 
     def _is_message(self, name: str) -> bool:
@@ -311,7 +313,6 @@ class _Rewriter(cst.CSTTransformer):
     # Subclasses of servers
 
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self._no_references.add(id(node.name))
         name = node.name.value
         level = self._servers.classes.get(name)
         self._classes.append(level)
@@ -334,28 +335,26 @@ class _Rewriter(cst.CSTTransformer):
 
     def _made_level(self, node: cst.BaseExpression) -> Level | None:
         """The kind of the server that a call of a function of the program returns."""
-        match node:
-            case cst.Call(func=cst.Name(value=name)):
-                return self._servers.makers.get(name)
-            case _:
-                return None
+        name = dotted_name(node.func) if isinstance(node, cst.Call) else ""
+        return self._servers.makers.get(name)
 
     def _construction(self, call: cst.Call) -> Level | None:
         """The kind of the server that a call of a subclass, or of its base, constructs."""
+        level: Level | None = None
         match call.func:
             case cst.Name(value=name) if name not in self._servers.constructed:
-                return self._servers.classes.get(name)
+                level = self._servers.classes.get(name)
             case cst.Attribute(
                 value=cst.Call(func=cst.Name(value="super")), attr=cst.Name(value="__init__")
-            ):
-                return self._classes[-1] if self._classes else None
+            ) if self._classes:
+                level = self._classes[-1]
             case _:
-                return None
+                pass
+        return level
 
     # Contexts
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self._no_references.add(id(node.name))
         self._middleware.append(middleware_parameters(self, node))
         parameters = [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
         self._contexts.append(
@@ -411,14 +410,16 @@ class _Rewriter(cst.CSTTransformer):
         owner, _, method = chain.rpartition(".session.")
         outer = owner.removesuffix(".request_context")
         is_low = outer != owner and self._level(outer) is Level.LOW
-        return (outer, method) if is_low or (owner and self._is_context(outer)) else None
+        return (outer, method) if is_low or self._is_context(outer) else None
 
     def _session_call(self, original: cst.Call, updated: cst.Call) -> cst.Call | None:
         """A call of the context for one of its session; `None` if it is not understood."""
         session = self._session(original)
-        if session is not None and session[1] in _SDK.session_notifications:
+        if session is None or any(each.star for each in original.args):
+            return None
+        if session[1] in _SDK.session_notifications:
             return self._notification(updated, *session)
-        if session is None or session[1] not in _SDK.session_calls:
+        if session[1] not in _SDK.session_calls:
             return None
         owner, replacement = session[0], _SDK.session_calls[session[1]]
         parameters = replacement.parameters
@@ -506,7 +507,7 @@ class _Rewriter(cst.CSTTransformer):
         is_low = level is Level.LOW
         order = ("name", "version", "instructions") if is_low else ("name", "instructions")
         position = 0
-        for own, each in zip(original.args, updated.args, strict=True):
+        for own, each in changed_arguments(original, updated):
             if each.star or (each.keyword is None and position >= len(order)):
                 self._leave(own, "a server's arguments", "name each one by its keyword")
                 arguments.append(each)
@@ -551,7 +552,7 @@ class _Rewriter(cst.CSTTransformer):
             arguments = with_identity(arguments, self._identity)
         if not any(each.star or keyword_of(each) in (None, "name") for each in arguments):
             default = "mcp-server" if level is Level.OFFICIAL_2 else "FastMCP"
-            arguments.insert(0, cst.Arg(cst.SimpleString(f'"{default}"')))
+            arguments.append(cst.Arg(cst.SimpleString(f'"{default}"')))
         dialect = self._dialects.get(level)
         if dialect is not None:
             arguments.append(keyword_argument("compatibility", cst.SimpleString(f'"{dialect}"')))
@@ -616,11 +617,13 @@ class _Rewriter(cst.CSTTransformer):
         method = _SDK.requests.get(member)
         if method is not None:
             kept: list[cst.Arg] = []
-            for own, each in zip(original.args, updated.args, strict=True):
-                if member == "call_tool" and keyword_of(each) == "validate_input":
+            for own, each in changed_arguments(original, updated):
+                keyword = keyword_of(each)
+                if member == "call_tool" and keyword == "validate_input":
                     kept.append(each)
                 else:
-                    self._leave(own, f"{member}({keyword_of(each)}=)", "remove it")
+                    what = f"{member}({keyword}=)" if keyword else f"{member}'s arguments"
+                    self._leave(own, what, "remove it")
             func = cst.ensure_type(updated.func, cst.Attribute)
             call = updated.with_changes(func=func.with_changes(attr=cst.Name("request_handler")))
             return with_arguments(call, [cst.Arg(cst.SimpleString(f'"{method}"')), *kept])
@@ -655,7 +658,7 @@ class _Rewriter(cst.CSTTransformer):
 
     def _run_arguments(self, original: cst.Call, updated: cst.Call) -> list[cst.Arg]:
         arguments: list[cst.Arg] = []
-        for own, each in zip(original.args, updated.args, strict=True):
+        for own, each in changed_arguments(original, updated):
             keyword = keyword_of(each)
             if keyword in ("log_level", "mount_path", "uvicorn_config"):
                 continue
@@ -683,7 +686,7 @@ class _Rewriter(cst.CSTTransformer):
             method = cst.Name(f"add_{func.attr.value}")
             updated = updated.with_changes(func=func.with_changes(attr=method))
         arguments: list[cst.Arg] = []
-        for own, each in zip(original.args, updated.args, strict=True):
+        for own, each in changed_arguments(original, updated):
             keyword = keyword_of(each)
             if each.star or keyword is None:
                 value = uri_template(each.value) if kind == "resource" else each.value
@@ -712,7 +715,7 @@ class _Rewriter(cst.CSTTransformer):
 
     def _context_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
         arguments: list[cst.Arg] = []
-        for own, each in zip(original.args, updated.args, strict=True):
+        for own, each in changed_arguments(original, updated):
             keyword = keyword_of(each)
             if member in _SDK.members.logs and keyword == "logger_name":
                 each = each.with_changes(keyword=cst.Name("logger"))
