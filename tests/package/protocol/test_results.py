@@ -96,6 +96,7 @@ TEXTS: Mapping[str, list[str]] = json.loads(Path(__file__).with_name("results.js
 """Results by method, as text in which a lone surrogate is a byte that is no UTF-8."""
 
 
+@pytest.mark.structs("errors of msgspec, which a model of pydantic words otherwise")
 @pytest.mark.parametrize("extra", [False, True])
 def test_each_result_is_decoded_as_expected(
     extra: bool, snapshot: SnapshotAssertion, caplog: pytest.LogCaptureFixture

@@ -109,6 +109,7 @@ def state_of(end: Connection) -> str:
     return text
 
 
+@pytest.mark.structs("events are shown with their Structs")
 @pytest.mark.parametrize("case", [name for name in SCRIPTS if "," in name])
 def test_each_step_has_its_events_and_messages(
     case: str, snapshot: SnapshotAssertion, caplog: pytest.LogCaptureFixture
