@@ -65,7 +65,7 @@ def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:
     assert shown == [("a", "int | str", True), ("b", "str", True), ("c", "str", False)]
 
 
-@pytest.mark.parametrize("case", table("arguments").values(), ids=table("arguments"))
+@pytest.mark.parametrize("case", table("call_arguments").values(), ids=table("call_arguments"))
 def test_params_become_arguments(case: Any) -> None:
     method, params, expected = case
     named = ref("Params") if "anyOf" in params else params

@@ -406,8 +406,7 @@ class _Rewriter(cst.CSTTransformer):
 
     def _session(self, call: cst.Call) -> tuple[str, str] | None:
         """The owner of the session that a method is called of, and the method."""
-        chain = dotted_name(call.func)
-        owner, _, method = chain.rpartition(".session.")
+        owner, _, method = dotted_name(call.func).rpartition(".session.")
         outer = owner.removesuffix(".request_context")
         is_low = outer != owner and self._level(outer) is Level.LOW
         return (outer, method) if is_low or self._is_context(outer) else None
@@ -772,9 +771,8 @@ class _Rewriter(cst.CSTTransformer):
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
-        if updated_node.body:
-            return updated_node
-        return updated_node.with_changes(body=[cst.SimpleStatementLine([cst.Pass()])])
+        body = updated_node.body or [cst.SimpleStatementLine([cst.Pass()])]
+        return updated_node.with_changes(body=body)
 
     # Standard streams of the low level
 
