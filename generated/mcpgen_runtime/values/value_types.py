@@ -262,11 +262,8 @@ def _type_for_msgspec(annotation: Any) -> Any:
         return _union([_type_for_msgspec(each) for each in arguments], annotation)
     # Within a generic class of the user, msgspec itself resolves the type arguments.
     is_generic_class = hasattr(origin, "__orig_bases__")
-    if arguments and origin is not Literal and not is_generic_class:
-        # Callable has a list of types.
-        read = tuple(
-            each if isinstance(each, list) else _type_for_msgspec(each) for each in arguments
-        )
+    if arguments and origin not in (Literal, Callable) and not is_generic_class:
+        read = tuple(_type_for_msgspec(each) for each in arguments)
         if read == arguments:
             return annotation
         copy_with: Any = getattr(annotation, "copy_with", None)

@@ -386,7 +386,8 @@ class Revision:
         alternatives = self.protocol.alternatives.of(node)
         if is_array(value):
             arrays = (each.items for each in alternatives if isinstance(each, Array))
-            items: Node = next(arrays, {})
+            unknown: Node = {}
+            items = next(arrays, unknown)
             for index, item in enumerate(value):
                 yield from self._unknown_at(items, item, (*path, index))
         if is_object(value):

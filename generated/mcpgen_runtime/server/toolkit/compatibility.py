@@ -599,7 +599,8 @@ def _official_output(annotation: Any, name: str) -> _Made | None:
         return True, model.model_json_schema(), None
     if not typing.get_type_hints(kind):
         return None
-    if issubclass(kind, pydantic.BaseModel) or typing.is_typeddict(kind):
+    is_model = isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
+    if is_model or typing.is_typeddict(kind):
         return False, pydantic.TypeAdapter(kind).json_schema(), None
     hints = typing.get_type_hints(kind, include_extras=True)
     members = {each: (hint, getattr(kind, each, ...)) for each, hint in hints.items()}
