@@ -202,8 +202,13 @@ def _draining_server(
             aborting = asyncio.create_task(self._abort_connections())
             application.start_drain()
             await super().shutdown(sockets)
-            aborting.cancel()
-            if not self.force_exit:
+            if self.force_exit:  # requests notice that their connections are gone
+                self._forced.set()
+                await aborting
+                if self.server_state.tasks:
+                    await asyncio.wait(self.server_state.tasks, timeout=SHUTDOWN_MARGIN)
+            else:
+                aborting.cancel()
                 await application.end()
 
         async def _abort_connections(self) -> None:
