@@ -31,7 +31,7 @@ def run(folder: Path, *words: str) -> Done:
     return run_python("-m", "mcpgen", *words, cwd=folder, paths=(ROOT / "generator",))
 
 
-def expect_refusal(done: Done, *parts: str) -> None:
+def expect_error(done: Done, *parts: str) -> None:
     """One line, which names the place and shows nothing of other files."""
     assert done.code in (1, 2)
     lines = done.err.splitlines()
@@ -82,7 +82,7 @@ def test_settings_lead_nowhere_out_of_their_project(
     text, prepare = OUTSIDE[case]
     folder = project(tmp_path, text)
     prepare(folder)
-    expect_refusal(run(folder, *command), f"expected a path within the folder of {settings.FILE}")
+    expect_error(run(folder, *command), f"expected a path within the folder of {settings.FILE}")
     assert [*(tmp_path / "outside").iterdir()] == []
 
 
@@ -123,7 +123,7 @@ def test_a_template_of_others_runs_no_code(
     code = "cycler.__init__.__globals__.os.mkdir('ran')"
     publish(package_folder, tmp_path, "{% set _ = " + code + " %}")
     words = ("--force",) if command == "update" else ()
-    expect_refusal(run(tmp_path, command, "pkg", *words), f"own/{TEMPLATE}:1: ")
+    expect_error(run(tmp_path, command, "pkg", *words), f"own/{TEMPLATE}:1: ")
     assert not (tmp_path / "ran").exists()
 
 
@@ -135,7 +135,7 @@ def test_a_template_includes_no_file_outside(
 ) -> None:
     (tmp_path / "outside").write_text(SECRET)
     publish(package_folder, tmp_path, line)
-    expect_refusal(run(tmp_path, "check", "pkg"), "there is no template")
+    expect_error(run(tmp_path, "check", "pkg"), "there is no template")
 
 
 @pytest.fixture(scope="module")
@@ -271,7 +271,7 @@ def test_files_that_only_a_manifest_names_show_nothing(
         edit_manifest(package, partial(FOREIGN[kind], path))
         for command in commands:
             done = run(checkout, command, "pkg")
-            expect_refusal(done, "which only its mcpgen.json names")
+            expect_error(done, "which only its mcpgen.json names")
         shutil.rmtree(package)
         package = copy_package(types_folder, checkout)
 
@@ -286,7 +286,7 @@ def test_a_patch_is_written_nowhere_that_only_a_record_names(
     run(inner, "update", "pkg", "--patch", "../far.patch")
     with (folder / MODULE).open("a") as module:
         module.write("\n\ndef added() -> None:\n    pass\n")
-    expect_refusal(run(inner, "patch", "pkg"), "--patch")
+    expect_error(run(inner, "patch", "pkg"), "--patch")
     assert (tmp_path / "far.patch").read_text() == ""
     assert run(inner, "patch", "pkg", "--patch", "../far.patch").code == 0
     assert "added" in (tmp_path / "far.patch").read_text()
@@ -297,7 +297,7 @@ def test_a_folder_of_revisions_names_no_folder_outside(tmp_path: Path) -> None:
     row = '[[revision]]\nname = "../../outside"\nstatus = "final"\nofficial = ""\ndigest = ""\n'
     (tmp_path / "own" / "revisions.toml").write_text(row)
     for words in (("list",), ("-r", "../../outside", "-o", "pkg")):
-        expect_refusal(run(tmp_path, *words, "--schemas", "own"), "/revision/0/name: ")
+        expect_error(run(tmp_path, *words, "--schemas", "own"), "/revision/0/name: ")
     assert not (tmp_path / "pkg").exists()
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import anyio
 
 from generator.shop_sessions import PATHS
 from kit.http_process import Process
+from kit.tables import read_table
 
 HERE = Path(__file__).parent
 NPM = Path(os.environ.get("MCP_NPM_PEERS", ".")).resolve()
@@ -35,9 +36,7 @@ ENVIRONMENT: Mapping[str, str] = {
 }
 
 
-def table(name: str) -> Any:
-    """The table in a file of the folder `tables`."""
-    return json.loads((HERE / "tables" / f"{name}.json").read_text("utf-8"))
+table = partial(read_table, "interop")
 
 
 @contextmanager
