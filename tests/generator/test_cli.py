@@ -223,12 +223,14 @@ def test_guesses_and_odd_references_are_listed_and_refused_by_strict(tmp_path: P
     refused = run("--strict", *words, cwd=tmp_path).err
     expected = "expected a fact that --facts states, got the guess"
     assert f"error: schema.json#/results/client/tools~1paint: {expected}" in refused
+    assert re.search(r" \(and \d+ more, which mcpgen facts lists\)$", refused.rstrip())
     stated = run("facts", "schema.json", cwd=tmp_path).out
     assert stated.startswith("# All facts that are used for the schema")
     own = tmp_path / "own.toml"
     own.write_text(stated.replace("polling = true  # carried over from 2025-11-25\n", ""))
     refused = run("--strict", *words, "--facts", "own.toml", cwd=tmp_path).err
-    assert "error: schema.json#/http/polling: expected a fact that --facts states" in refused
+    expected = "expected a fact that --facts states, got true, carried over from 2025-11-25\n"
+    assert refused.endswith(f"error: schema.json#/http/polling: {expected}")
     own.write_text(stated)
     assert run("--strict", "-q", *words, "--facts", "own.toml", cwd=tmp_path) == Done(0, "", "")
 
