@@ -97,7 +97,7 @@ class _Counter:
 
 
 def first_line(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """What a failure says of itself, short: the error's first line, or that of its text."""
+    """The first line of the error of a failure, or of its text, at most 200 characters."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash is not None else report.longreprtext.strip()
     return text.partition("\n")[0][:200]

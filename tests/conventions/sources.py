@@ -62,7 +62,7 @@ def tokens_of(path: Path) -> Iterator[tokenize.TokenInfo]:
 
 
 def nodes_for_types(path: Path) -> set[ast.AST]:
-    """What stands under `if TYPE_CHECKING:` in a Python file."""
+    """The nodes under `if TYPE_CHECKING:` in a Python file."""
     return {
         inner
         for node in ast.walk(tree_of(path))

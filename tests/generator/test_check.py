@@ -99,7 +99,7 @@ OTHER_GENERATOR, OTHER_INPUTS, OTHER_STRUCTURE = (
         lambda record: record["revisions"][REVISION].update(inputs="x", structure="x"),
     )
 )
-"""What lets the manifest name another generator, other prose or facts, and other messages."""
+"""Changes of the manifest: another generator, other prose or facts, and other messages."""
 
 
 @pytest.mark.parametrize(

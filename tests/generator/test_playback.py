@@ -138,8 +138,8 @@ def test_answers_in_a_retry_may_be_any(tmp_path: Path) -> None:
         }
         for name in ("Ann", "Bo", "Cy")
     )
-    asked = (order(1, "fig", **ann), answer(1, "for Ann"))
-    rows = (*asked, order(2, "fig", **bo), answer(2, "for Bo"))
+    of_ann = (order(1, "fig", **ann), answer(1, "for Ann"))
+    rows = (*of_ann, order(2, "fig", **bo), answer(2, "for Bo"))
     playback = UnorderedPlayback(play(tmp_path, *rows).scenes)
     assert take(playback, "fig", **bo) == "for Bo"
     assert take(playback, "fig", **cy) == "for Ann"

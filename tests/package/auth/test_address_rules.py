@@ -45,8 +45,8 @@ def test_a_resource_includes_what_lies_below_its_path(
     url: str, resources: dict[str, list[str]]
 ) -> None:
     for kind in ("included", "others"):
-        found = {resource: includes_url(resource, url) for resource in resources[kind]}
-        assert set(found.values()) == {kind == "included"}, found
+        included = {resource: includes_url(resource, url) for resource in resources[kind]}
+        assert set(included.values()) == {kind == "included"}, included
 
 
 REMOTE = AddressCheck("https://mcp.example/mcp", AddressRules())

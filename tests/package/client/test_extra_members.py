@@ -131,7 +131,7 @@ async def test_a_result_from_the_cache_has_them_as_the_first_one_had(
 def proxy(upstream: Any, revision: str) -> Server:
     """A server that hands on what a client gets, in one revision."""
 
-    class Handlers(module_of(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
+    class Handlers(module_of(revision, "server").ServerHandlers):  # type: ignore[misc]  # known at run time
         async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
             return module_of(revision).ListToolsResult(tools=await upstream.list_tools())
 

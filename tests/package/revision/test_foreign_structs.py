@@ -24,7 +24,7 @@ mixed = pytest.mark.parametrize(("revision", "other"), [*permutations(ALL, 2)])
 async def answer(revision: str, result: Any, method: str = "tools/call") -> dict[str, Any]:
     """The message by which a server answers with this."""
 
-    class Handlers(module_of(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
+    class Handlers(module_of(revision, "server").ServerHandlers):  # type: ignore[misc]  # known at run time
         async def call_tool(self, params: Any, ctx: RequestContext) -> Any:
             return result
 

@@ -146,7 +146,7 @@ async def test_the_opening_waits_for_the_user_without_a_time_limit() -> None:
 
 
 RENEWALS: dict[str, dict[str, Any]] = table("stored_tokens")
-"""Whether the token has ended and can be renewed; the tokens sent, and the kinds of grants."""
+"""Whether the token has expired and can be renewed; the tokens sent, and the kinds of grants."""
 
 
 @requirement("auth-flow.local-public-client")

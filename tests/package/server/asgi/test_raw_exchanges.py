@@ -1,4 +1,4 @@
-"""What an application sends for each of many requests, byte for byte and piece by piece."""
+"""Many requests to an application, and all messages that it sends, byte for byte."""
 
 from __future__ import annotations
 
