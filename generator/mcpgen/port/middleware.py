@@ -31,10 +31,9 @@ class MiddlewareParameters:
 
     def is_passed_on(self, call: cst.Call) -> bool:
         """Whether a call passes the message on, unchanged."""
-        is_message = [
-            each.keyword is None and is_name(each.value, self.message) for each in call.args
-        ]
-        return is_name(call.func, self.next) and is_message == [True]
+        if len(call.args) != 1 or call.args[0].keyword is not None:
+            return False
+        return is_name(call.func, self.next) and is_name(call.args[0].value, self.message)
 
 
 def is_message(visitor: cst.MetadataDependent, annotation: cst.BaseExpression) -> bool:
