@@ -296,8 +296,8 @@ class TaskScope:
 
         tasks.start_soon(run)
         await done.wait()
-        for failure in failures:
-            raise failure
+        if failures:
+            raise failures[0]
 
     async def _run(self) -> None:
         assert self._starting is not None

@@ -60,8 +60,7 @@ def explain(console: Console, source: str, names: Sequence[str]) -> None:
     revisions = [revision(name) for name in chosen]
     recorded = recordings.read(source)
     explanations = [
-        _explain(turn, revisions)
-        for turn in conversation.follow(recorded, [*reversed(revisions)]).turns
+        _explain(turn, revisions) for turn in conversation.follow(recorded, revisions[::-1]).turns
     ]
     if console.as_json:
         console.record([_explanation_record(each) for each in explanations])

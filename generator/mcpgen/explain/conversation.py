@@ -124,7 +124,7 @@ def _roles(
         sender = _only_sender(each.value, revisions)
         if sender is not None and each.direction is not None:
             own = sender if each.direction == "sent" else OTHER[sender]
-            votes.setdefault(each.channel, Counter()).update((own,))
+            votes.setdefault(each.channel, Counter())[own] += 1
     roles: dict[tuple[str, Direction | None], Role] = {}
     for channel, counter in votes.items():
         own = max(counter, key=counter.__getitem__)
