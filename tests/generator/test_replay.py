@@ -130,7 +130,8 @@ def test_a_session_is_played_in_another_revision(
 
 
 def test_a_revision_that_the_server_lacks_is_refused(traces: Path) -> None:
-    done = replay(traces, f"{REVISION}.jsonl", raw(traces, ()), "-r", STATELESS)
+    words = ("-r", STATELESS, "--timeout", "1")
+    done = replay(traces, f"{REVISION}.jsonl", raw(traces, ()), *words)
     assert done.code == 2
     assert f"expected a server that speaks {STATELESS}" in done.err
 

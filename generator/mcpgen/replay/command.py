@@ -48,8 +48,6 @@ class Options:
 
 
 ALL = "all"
-ASKING_SECONDS = 30.0
-"""Seconds for the answer about a revision."""
 
 OpenWire: TypeAlias = Callable[[Session], AbstractAsyncContextManager[Wire]]
 """Opens a channel to the server for a session."""
@@ -151,7 +149,7 @@ async def play_all(sessions: dict[int, Session], opener: OpenWire, options: Opti
         for name in _revisions_of(session, options):
             if name != session.revision and name not in spoken:
                 async with opener(session) as wire:
-                    spoken[name] = await speaks(wire, name)
+                    spoken[name] = await speaks(wire, name, options.timeouts.answer)
             if spoken.get(name, True):
                 async with opener(session) as wire:
                     runs.append(await _play(wire, session, name, number, options))
@@ -184,8 +182,8 @@ async def _play(wire: Wire, session: Session, name: str, number: int, options: O
     return await player.play()
 
 
-async def speaks(wire: Wire, name: str) -> bool:
-    """Whether a server speaks a revision, asked by the first message of its lifecycle."""
+async def speaks(wire: Wire, name: str, seconds: float) -> bool:
+    """Whether a server answers the first message of a revision in that revision, in so long."""
     each = revision(name)
     keys = each.protocol.facts.meta
     client = {"name": "mcpgen", "version": __version__}
@@ -201,7 +199,7 @@ async def speaks(wire: Wire, name: str) -> bool:
         params, method = {META: meta}, DISCOVER
     request = {"jsonrpc": "2.0", "id": "mcpgen", "method": method, "params": params}
     result: Json = None
-    with anyio.move_on_after(ASKING_SECONDS):
+    with anyio.move_on_after(seconds):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_ask, wire, request, name, tasks)
             result = await _result_of(wire)

@@ -527,5 +527,5 @@ async def test_a_session_stream_that_is_not_reopened_ends_listening(
             with anyio.fail_after(10), pytest.raises(kind, match=f"HTTP {status}"):
                 await anext(changes)
         with pytest.raises(kind):
-            await expect_refusal(client.listen(tools=True))
+            await expect_refusal(client.listen(tools=True, retry_seconds=FOR_A_WHILE[:4]))
         await client.list_tools()
