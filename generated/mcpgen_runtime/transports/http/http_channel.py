@@ -224,7 +224,6 @@ class HttpChannel(Channel):
         try:
             await older.open()
         except McpError as error:
-            await older.end()
             more = f"nor is it a server of HTTP+SSE: {error}"
             await self._handle_refusal(message, refusal.with_more(more))
         else:
