@@ -136,7 +136,6 @@ async def open_process(
             return ProcessChannel(argv, tree, limit, on_stderr, timeouts or ShutdownTimeouts())
         except BaseException:
             tree.kill()
-            tree.wait()
             tree.reap()
             tree.close_pipes()
             raise
@@ -212,15 +211,12 @@ class ProcessChannel(Channel):
 
         At most one task may call this. The function is called at most ten times a second.
         """
-        try:
-            while True:
-                written = Event()
-                self._stderr.on_output = written.set
-                await written.wait()
-                on_output()
-                await sleep(_STDERR_PAUSE)
-        finally:
-            self._stderr.on_output = None
+        while True:
+            written = Event()
+            self._stderr.on_output = written.set
+            await written.wait()
+            on_output()
+            await sleep(_STDERR_PAUSE)
 
     @property
     def took_input(self) -> bool:
@@ -458,7 +454,7 @@ class _ProcessTree:
         if not self.reaped or self.has_others():
             self.kill()
         self._finished = True
-        if self.exit_code is not None and not self.reaped:
+        if self.exit_code is not None:
             self.reap()
 
     def end_by(self, deadline: float) -> None:

@@ -304,8 +304,8 @@ class PolledSource:
 
     def interrupt(self) -> None:
         """Wake a waiting reader."""
-        if self._waiter is not None:
-            if not self._waiter.done():
+        if self._loop is not None:
+            if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)
         elif self._fd != _CLOSED:
             notify_closing(self._fd)
@@ -420,8 +420,6 @@ class PolledSink:
     async def close(self) -> None:
         """Complete the messages that are being written, within a time limit, and close."""
         self._flush()
-        if self._fd == _CLOSED:
-            return
         if self._rest:
             with move_on_after(FLUSH_SECONDS, shield=True), suppress(ConnectionClosedError):
                 await self._finish()
@@ -454,10 +452,8 @@ class PolledSink:
 
     async def _write_rest(self) -> None:
         while self._rest:
-            try:
+            with suppress(ClosedResourceError, OSError, ValueError):  # writing fails then
                 await wait_writable(self._fd)
-            except (ClosedResourceError, OSError, ValueError) as gone:
-                raise ConnectionClosedError("the channel was closed; nothing was sent") from gone
             self._rest = self._rest[self._write_some(self._rest) :]
 
     def _write_some(self, data: bytes | memoryview) -> int:
@@ -468,7 +464,6 @@ class PolledSink:
         except BlockingIOError:
             return 0
         except OSError as gone:
-            self._rest = memoryview(b"")
             raise ConnectionClosedError("the other end no longer reads") from gone
 
 

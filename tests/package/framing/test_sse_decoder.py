@@ -263,6 +263,7 @@ def test_a_type_of_any_length_takes_little_memory(size: int) -> None:
         (encode_event(b"a\nb\r\nc\rd"), b"data: a\ndata: b\ndata: c\ndata: d\n\n"),
         (encode_comment(), b":\n\n"),
         (encode_comment("ping"), b": ping\n\n"),
+        (encode_comment("a\tb"), b": a\tb\n\n"),
     ],
 )
 def test_the_encoder_writes_the_expected_fields(encoded: bytes, expected: bytes) -> None:

@@ -13,54 +13,18 @@ from kit.wire import HANDSHAKE
 from mcpgen_runtime import RequestTimeoutError, ServerStartError, Timeouts, connect
 from mcpgen_runtime.command_masking import COMMAND_TEXT, masked_command
 from mcpgen_runtime.transports.process import open_process
+from package.tables import table
 
 SECRET = "hunter2-Zx81"
 
 
-@pytest.mark.parametrize(
-    ("words", "shown"),
-    [
-        (["--api-key=" + SECRET], "--api-key=***"),
-        (["--token", SECRET], "--token ***"),
-        (["--access_token", SECRET, "--port", "80"], "--access_token *** --port 80"),
-        (["--token", "-" + SECRET], "--token ***"),
-        (["--token", "--password", SECRET], "--token *** ***"),
-        (["-H", "Authorization: Bearer " + SECRET], "-H Authorization: ***"),
-        (["--header", "X-Custom:" + SECRET], "--header X-Custom: ***"),
-        (["--header=Cookie: a=" + SECRET], "--header=Cookie: ***"),
-        (["-e", "GITHUB_PERSONAL_ACCESS_TOKEN=" + SECRET], "-e GITHUB_PERSONAL_ACCESS_TOKEN=***"),
-        (["env", "API_KEY=" + SECRET, "npx"], "env API_KEY=*** npx"),
-        (["--env=DB_PASSWORD=a b " + SECRET], "--env=DB_PASSWORD=***"),
-        (["postgres://me:" + SECRET + "@db/x"], "postgres://***@db/x"),
-        (["https://" + SECRET + "@host/x"], "https://***@host/x"),
-        (["https://host/mcp?a=1&api_key=" + SECRET], "https://host/mcp?a=1&api_key=***"),
-        (['{"port": 1, "apiKey": "' + SECRET + '"}'], '{"port": 1, "apiKey": "***'),
-        (["Bearer " + SECRET], "Bearer ***"),
-        (["ghp_" + SECRET.replace("-", "") * 3], "***"),
-        (["sk-" + SECRET * 3], "***"),
-        (["--pat", SECRET], "--pat ***"),
-        (["--key=" + SECRET], "--key=***"),
-        (["npx server --token " + SECRET + " -v"], "npx server --token *** -v"),
-    ],
-)
+@pytest.mark.parametrize(("words", "shown"), table("command_masking")["masked"])
 def test_a_secret_of_a_command_is_not_shown(words: Sequence[str], shown: str) -> None:
     text = masked_command(["server", *words, "--verbose"])
     assert text == f"server {shown} --verbose"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["npx", "-y", "@modelcontextprotocol/server-filesystem@0.6.2", "/home/me/author=x"],
-        ["uvx", "mcp-server-auth", "--port", "8000", "--max-tokens", "5"],
-        ["python", "-m", "keyring.server", "--token-file", "/run/token", "--key-file=/run/key"],
-        ["sh", "-c", "serve --token-file /run/token --port 80"],
-        ["docker", "run", "-i", "--rm", "-v", "data:/data", "image:latest"],
-        ["mcp-remote", "https://auth.example.com:8080/mcp?a=1", "--transport", "http-only"],
-        ["node", "monkey.js", "--keyboard", "us"],
-    ],
-    ids=lambda words: words[0],
-)
+@pytest.mark.parametrize("words", table("command_masking")["shown"])
 def test_words_that_are_no_secrets_are_not_masked(words: Sequence[str]) -> None:
     assert masked_command(words) == " ".join(words)
 

@@ -22,6 +22,7 @@ from mcpgen_runtime import Channel, ConnectionClosedError, LocalProtocolError, O
 from mcpgen_runtime.channel import TooLong
 from mcpgen_runtime.errors import INVALID_REQUEST, EndOfChannel, FrameError
 from mcpgen_runtime.transports.line_channel import (
+    CHUNK,
     LineChannel,
     LineReader,
     PolledSource,
@@ -86,7 +87,7 @@ def test_a_line_over_the_limit_is_reported_early_and_not_stored() -> None:
     assert "at most 5 bytes" in str(error.error())
     assert error.error().code == INVALID_REQUEST
     assert reader.feed(b"890") == reader.end() == []
-    assert reader.feed(b"\n1\n") == [b"1"]
+    assert reader.feed(b"1\n2\n") == [b"2"]
 
 
 def test_feeding_byte_by_byte_takes_linear_time() -> None:
@@ -144,16 +145,18 @@ async def test_messages_pass_both_ways_until_one_end_closes(channels: Both) -> N
     await a.send(OutgoingMessage(b"1"))
     await a.send(OutgoingMessage(b"2", related_request_id="x"))
     assert [await b.receive(), await b.receive()] == [b"1", b"2"]
-    await b.send(OutgoingMessage(b"3"))
+    for message in (b"3", b"never read"):
+        await b.send(OutgoingMessage(message))
     assert await a.receive() == b"3"
-    await a.send(OutgoingMessage(b"last"))
+    for message in (b"late", b"last"):
+        await a.send(OutgoingMessage(message))
     await a.close()
     await a.close()
-    assert await b.receive() == b"last"
+    assert [await b.receive(), await b.receive()] == [b"late", b"last"]
     for end in (b, a):
         with pytest.raises(EndOfChannel):
             await end.receive()
-    with pytest.raises(ConnectionClosedError):
+    with pytest.raises(ConnectionClosedError, match="the channel is closed"):
         await a.send(OutgoingMessage(b"1"))
     with pytest.raises(ConnectionClosedError):
         while True:
@@ -185,6 +188,7 @@ async def test_closing_wakes_the_tasks_that_wait(channels: Both, closed: int) ->
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(receive)
         tasks.start_soon(send)
+        assert await channels[1].receive() == BIG
         await wait_all_tasks_blocked()
         await channels[closed].close()
 
@@ -234,6 +238,29 @@ async def test_a_source_that_is_cut_gives_what_is_there_and_then_ends(
     os.close(write_end)
 
 
+async def test_a_terminal_that_hangs_up_is_the_end_of_a_source(ends: Ends) -> None:
+    ours, theirs = os.openpty()
+    source = ends[0](ours)
+    os.close(theirs)
+    assert await source.read() == b""
+    await source.close()
+
+
+async def test_a_thread_reads_a_few_chunks_ahead(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(10 * CHUNK))
+    fd = os.open(tmp_path / "a", os.O_RDONLY)
+    source = ThreadedSource(os.dup(fd))
+    assert len(await source.read()) == CHUNK
+    while (offset := os.lseek(fd, 0, os.SEEK_CUR)) < 5 * CHUNK:
+        await checkpoint()
+    for _ in range(100):
+        await checkpoint()
+    assert os.lseek(fd, 0, os.SEEK_CUR) == offset == 5 * CHUNK
+    await source.close()
+    assert await source.read() == b""
+    os.close(fd)
+
+
 async def test_a_read_that_is_cancelled_loses_nothing(ends: Ends) -> None:
     read_end, write_end = os.pipe()
     source = ends[0](read_end)
@@ -246,16 +273,53 @@ async def test_a_read_that_is_cancelled_loses_nothing(ends: Ends) -> None:
         tasks.cancel_scope.cancel()
     assert await source.read() == b"2"
     os.close(write_end)
-    assert await source.read() == b""
+    assert [await source.read(), await source.read()] == [b"", b""]
     await source.close()
 
 
-async def test_ends_that_were_never_used_close_too(ends: Ends) -> None:
+async def test_ends_that_were_never_used_close_too_and_others_can_follow(ends: Ends) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
-    a, b = pair(ends)
-    for channel in (a, b, a, b):
-        await channel.close()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    for is_used in (False, True, True):
+        a, b = pair(ends)
+        if is_used:
+            await a.send(OutgoingMessage(b"1"))
+            assert await b.receive() == b"1"
+        for channel in (a, b, a, b):
+            await channel.close()
+        assert is_used or len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+BATCHES = {
+    "5 6 7": [5, 13],
+    "5+ 6+ 7": [18],
+    "5+ 2043": [2048],
+    "5+ 2044": [5, 2044],
+    "5 2048 1": [5, 2048, 1],
+    "5 2049 1": [5, 2049, 1],
+    "65536 1 2": [4096] * 16 + [3],
+}
+"""Sizes of messages, with `+` if more are to follow, and those of the writes."""
+
+
+@pytest.mark.on_asyncio
+@pytest.mark.parametrize(("sizes", "written"), BATCHES.items())
+async def test_small_messages_of_one_turn_are_written_together_once_there_is_room(
+    sizes: str, written: list[int]
+) -> None:
+    reading, writing = os.pipe2(os.O_DIRECT)  # keeps writes apart, and parts of 4096 bytes
+    source, sink, same = open_source(reading), open_sink(writing), os.dup(writing)
+    for size in sizes.split():
+        await sink.write(bytes(int(size.rstrip("+"))), more=size.endswith("+"))
+    read = [len(await source.read())]
+    while sum(read) < sum(written):
+        read.append(len(await source.read()))
+    assert read == written
+    assert not os.get_blocking(same)
+    await sink.close()
+    assert os.get_blocking(same)
+    os.close(same)
+    assert await source.read() == b""
+    await source.close()
 
 
 async def test_a_channel_whose_receiving_ended_drops_what_is_unread(ends: Ends) -> None:
@@ -273,17 +337,24 @@ async def test_a_channel_whose_receiving_ended_drops_what_is_unread(ends: Ends) 
 
 @pytest.mark.parametrize("anyio_backend", [ASYNCIO])
 async def test_closing_waits_half_a_second_for_a_slow_reader(ends: Ends) -> None:
+    async def write_in_vain() -> None:
+        with pytest.raises(ConnectionClosedError):
+            await sink.write(BIG, more=False)
+
     reading, writing = os.pipe()
     sink = ends[1](writing)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(partial(sink.write, BIG, more=False))
         await wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
-    before = anyio.current_time()
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        await sink.close()
-    assert anyio.current_time() - before == pytest.approx(0.5)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(write_in_vain)
+        await wait_all_tasks_blocked()
+        before = anyio.current_time()
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await sink.close()
+        assert anyio.current_time() - before == pytest.approx(0.5)
     os.close(reading)
 
 
@@ -342,8 +413,10 @@ async def test_an_error_takes_its_turn_even_in_a_full_queue() -> None:
 
 async def test_a_cleared_queue_is_empty_and_open() -> None:
     queue = MessageQueue()
-    await queue.put(b"1")
-    queue.clear()
+    for _ in range(2):
+        await queue.put(bytes(BUFFERED_BYTES - 1))
+        await queue.put(b"1")
+        queue.clear()
     await queue.put(b"2")
     queue.close()
     message, reason = await contents(queue)

@@ -14,12 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
+from anyio.lowlevel import checkpoint
 
 from kit.live import open_and_close
 from kit.processes import (
@@ -66,6 +68,7 @@ async def test_a_command_becomes_a_child_process_that_answers() -> None:
         await channel.send(OutgoingMessage(text))
         assert await channel.receive() == text
         assert channel.exit_code is None
+    assert channel.took_input
     assert channel.exit_code == 0
 
 
@@ -138,8 +141,10 @@ async def test_standard_error_goes_to_ours_by_default(capsys: pytest.CaptureFixt
 )
 async def test_much_standard_error_blocks_no_server_whoever_listens() -> None:
     def fails(text: str) -> None:
+        failed.append(text)
         raise RuntimeError(text)
 
+    failed: list[str] = []
     writes = "for n in range(20000): print('line', n, 'x' * 200, file=sys.stderr)"
     for listener in (None, fails):
         async with server(python(writes, ECHO), on_stderr=listener) as channel:
@@ -147,6 +152,7 @@ async def test_much_standard_error_blocks_no_server_whoever_listens() -> None:
             assert await channel.receive() == b"1"
         assert len(channel.stderr_tail) == TAIL_LINES
         assert channel.stderr_tail[-1].startswith("line 19999 ")
+    assert len(failed) == 1
 
 
 async def test_closing_waits_for_what_the_server_says_last() -> None:
@@ -184,24 +190,26 @@ async def test_a_server_that_reads_its_input_is_known(command: str, takes: bool)
 async def test_each_output_on_standard_error_is_reported() -> None:
     writes = "import sys\nfor line in sys.stdin: print(line, file=sys.stderr, flush=True)"
     command = [sys.executable, "-c", writes]
-    lines: list[bool] = []
+    lines: list[float] = []
     async with server(command, on_stderr=None) as channel, anyio.create_task_group() as tasks:
         ended = anyio.Event()
 
         def on_output() -> None:
-            lines.append(True)
+            lines.append(anyio.current_time())
             ended.set()
 
         tasks.start_soon(channel.follow_stderr, on_output)
         for number in range(1, 4):
             ended = anyio.Event()
             await anyio.wait_all_tasks_blocked()
+            assert number > 1 or not lines
             while len(lines) < number:
                 await channel.send(OutgoingMessage(b"a line"))
                 with anyio.move_on_after(0.2):
                     await ended.wait()
         tasks.cancel_scope.cancel()
     assert channel.stderr_tail[0] == "a line"
+    assert all(after - before > 0.09 for before, after in pairwise(lines))
 
 
 def test_a_line_of_standard_error_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,6 +415,19 @@ async def test_closing_leaves_no_child_of_the_server_behind(
     await lifeline.cut()
 
 
+async def test_a_child_of_the_server_can_finish_too() -> None:
+    child = (
+        "import os, signal; signal.signal(signal.SIGTERM, lambda *_: os._exit(os.write(2, b'a')))"
+    )
+    child += "; os.write(1, b'{}\\n'); signal.pause()"
+    starts = f"subprocess.Popen([sys.executable, '-c', {child!r}])\n"
+    timeouts, before = ShutdownTimeouts(after_terminate=DEADLINE), time.monotonic()
+    async with server(python(starts, ECHO), timeouts=timeouts) as channel:
+        assert await channel.receive() == b"{}"
+    assert channel.stderr_tail == ("a",)
+    assert time.monotonic() - before < DEADLINE / 2
+
+
 async def test_a_server_that_talks_while_it_is_closed_can_finish() -> None:
     talks = "sys.stdin.read(); print('x' * 1_000_000, flush=True)"
     async with server(python(talks)) as channel:
@@ -415,14 +436,17 @@ async def test_a_server_that_talks_while_it_is_closed_can_finish() -> None:
 
 
 async def test_closing_twice_or_from_several_tasks_is_closing_once() -> None:
-    async with server(python(ECHO)) as channel:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(channel.close)
-            tasks.start_soon(channel.close)
-        await channel.close()
-        assert channel.exit_code == 0
+    async def receive() -> None:
         with pytest.raises(EndOfChannel, match="the channel is closed"):
             await channel.receive()
+
+    async with server(python(ECHO)) as channel:
+        async with anyio.create_task_group() as tasks:
+            for task in (receive, channel.close, channel.close):
+                tasks.start_soon(task)
+        await channel.close()
+        assert channel.exit_code == 0
+        await receive()
         with pytest.raises(ConnectionClosedError, match="the channel is closed"):
             await channel.send(OutgoingMessage(b"1"))
 
@@ -457,6 +481,10 @@ async def test_closing_that_asyncio_cancels_still_ends_the_server(lifeline: Life
     with pytest.raises(asyncio.CancelledError):
         await closing
     await lifeline.cut()
+    with anyio.fail_after(DEADLINE), suppress(ChildProcessError):
+        while True:
+            os.waitid(os.P_PID, channel.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            await checkpoint()
     await channel.close()
     assert channel.exit_code == -signal.SIGKILL
 
@@ -500,8 +528,8 @@ async def run_client(script: str, backend: str, command: list[str]) -> str:
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, b"")
-    return done.stdout.decode()
+    assert done.returncode == 0
+    return (done.stdout + done.stderr).decode()
 
 
 async def test_an_interpreter_that_exits_leaves_no_server_behind(
@@ -515,6 +543,13 @@ async def test_an_interpreter_that_exits_leaves_no_server_behind(
         await lifeline.cut()
 
 
+async def test_an_interpreter_passes_on_the_last_words_of_a_server(anyio_backend: str) -> None:
+    says = "signal.signal(signal.SIGTERM, lambda *_: os._exit(os.write(2, b'bye\\n' * 3000) % 2))\n"
+    says += "print('{}', flush=True)\n"
+    heard = await run_client(LEAVES, anyio_backend, python(says, IGNORES_EOF))
+    assert heard.split() == ["bye"] * 3000
+
+
 async def test_a_forked_copy_that_exits_ends_no_server_of_its_parent(anyio_backend: str) -> None:
     assert await run_client(FORKS, anyio_backend, python(ECHO)) == "0\n"
 
@@ -524,20 +559,25 @@ async def test_no_descriptor_is_left_open() -> None:
     before = set(Path("/proc/self/fd").iterdir())
     async with server(python(ECHO)) as channel:
         await channel.send(OutgoingMessage(b"1"))
+    async with server(["true"]) as channel:
+        with pytest.raises(ServerStartError):
+            await channel.receive()
     with pytest.raises(ServerStartError):
         await open_process(["no-such-command"])
     assert set(Path("/proc/self/fd").iterdir()) == before
 
 
 async def test_a_start_without_threads_ends_the_process_and_closes_all() -> None:
-    before = open_descriptors()
+    children = Path("/proc/thread-self/children")
+    before, running = open_descriptors(), children.read_text().split()
     size = threading.stack_size(1 << 46)
     try:
         with pytest.raises(ServerStartError, match="can't start new thread"):
-            await open_process(python("sys.stdin.read()"))
+            await open_process(["sleep", "60"])
     finally:
         threading.stack_size(size)
     assert open_descriptors() == before
+    assert {*children.read_text().split()} <= {*running}
 
 
 @pytest.mark.parametrize("left", range(3))

@@ -184,7 +184,7 @@ class HttpChannel(Channel):
             deadline = now + self._timeouts.refused if deadline is None else deadline
             if refusal.begun is not False or now + pause > deadline:
                 break
-            if place is None:
+            if place is None or not is_busy:
                 await anyio.sleep(pause)
         if not await self._fall_back(message, refusal):
             await self._handle_refusal(message, refusal)
@@ -224,7 +224,6 @@ class HttpChannel(Channel):
         try:
             await older.open()
         except McpError as error:
-            await older.end()
             more = f"nor is it a server of HTTP+SSE: {error}"
             await self._handle_refusal(message, refusal.with_more(more))
         else:

@@ -36,7 +36,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies
 
 import anyio
@@ -408,14 +408,19 @@ def _has_proxy(scheme: str) -> bool:
 
 
 def _check_proxy(scheme: str) -> None:
-    """Refuse a port that httpx2 takes, and fails with only while it connects.
+    proxies = getproxies()
+    if address := proxies.get(scheme) or proxies.get("all"):
+        check_proxy(urlsplit(address if "://" in address else f"//{address}"))
+
+
+def check_proxy(proxy: SplitResult) -> None:
+    """Refuse a proxy that the libraries take, and fail with only while they connect.
 
     Raises:
-        ValueError: The port of the environment's proxy is no number from 0 to 65535.
+        ValueError: It has no host, or its port is no number from 1 to 65535.
     """
-    proxies = getproxies()
-    address = proxies.get(scheme) or proxies.get("all", "")
-    _ = urlsplit(address if "://" in address else f"//{address}").port
+    if not proxy.hostname or proxy.port == 0:
+        raise ValueError("a proxy needs a host and a port")
 
 
 def _bounded_codings(codings: str) -> str:

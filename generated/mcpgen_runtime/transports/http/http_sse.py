@@ -149,8 +149,7 @@ class HttpSse:
         """Do nothing: all requests share one stream."""
 
     async def end(self) -> None:
-        """Close the stream; that ends the session."""
-        self._reading.cancel()
+        """End the posts; the task that reads the stream has ended, and with it the session."""
         self._posts.cancel()
         self._secrets.clear()
 

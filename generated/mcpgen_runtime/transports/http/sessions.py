@@ -112,10 +112,8 @@ class SessionHttp(StreamableHttp):
         self._secrets = Secrets()
 
     async def end(self) -> None:
-        """Close all streams, and end the session, on the server too if it can be reached."""
+        """End the posts and the session, on the server too if it can be reached."""
         await super().end()
-        if self._listening is not None:
-            self._listening.scope.cancel()
         session, self._session = self._session, None
         if session is not None and session.id is not None:
             with anyio.move_on_after(self._timeouts.ending):

@@ -159,10 +159,8 @@ class StreamableHttp:
             stream.scope.cancel()
 
     async def end(self) -> None:
-        """Close all streams and end the session."""
+        """End the posts and the session; the tasks that read streams have ended."""
         self._posts.cancel()
-        for stream in self._streams.values():
-            stream.scope.cancel()
 
     # With sessions, `SessionHttp` extends or overrides these.
 

@@ -38,6 +38,7 @@ from .http_library import (
     Permits,
     Response,
     TakePart,
+    check_proxy,
     lost_response_error,
     probe_options,
     reason_of,
@@ -213,8 +214,7 @@ class AiohttpLibrary:
                 named = urlsplit(proxy)
                 if named.scheme not in ("http", "https"):
                     raise ValueError(f"Unknown scheme {named.scheme!r} of a proxy")
-                if not named.hostname or named.port == 0:
-                    raise ValueError("a proxy needs a host and a port")
+                check_proxy(named)
                 options["proxy"] = proxy
             if split.scheme == "https":
                 options["ssl"] = _tls_context()

@@ -29,6 +29,7 @@ from mcpgen_runtime import (
     LockDifference,
     LockFileError,
     LockMismatchError,
+    MissingExtraError,
     RemoteError,
     Server,
     connect,
@@ -106,7 +107,11 @@ async def test_raw_requests_are_compared_as_well(path: Path, revision: str) -> N
             with pytest.raises(LockMismatchError):
                 await client.request_raw("tools/call", params)
         assert [each.name for each in (await client.list_tools_page()).tools] == ["count"]
-    assert "tools/call" not in server.methods
+        assert "tools/call" not in server.methods
+        await client.request_raw(
+            "tools/call", Raw(b'{"name": 5}')
+        )  # the server may say what it lacks
+    assert server.methods[-1] == "tools/call"
 
 
 MALFORMED = {**SHOP["tools"][1], "title": 5, "annotations": "a text"}
@@ -235,6 +240,8 @@ async def test_as_many_items_are_remembered_as_a_list_may_have(
         assert server.methods.count("tools/list") == listed
         with pytest.raises(LockMismatchError, match="tool 'a' is not listed by the server"):
             await client.call_tool("a")
+        changes = [each.change for each in client.lock_differences]
+        assert changes[-3:] == ["removed", "removed", "unlisted"]
     assert sum("tool 'c' is not in the lock" in each for each in caplog.messages) == 2
 
 
@@ -393,13 +400,14 @@ async def test_options_that_make_no_sense_are_errors(options: Any, error: str) -
 
 @both_lifecycles
 async def test_an_unknown_server_or_an_older_revision_is_refused(
-    recorded: Path, revision: str
+    recorded: Path, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(LockMismatchError, match="server 'other' is not in the lock") as refused:
         await open_and_close(
             connect(ListingServer(), revision=revision, lock=recorded, lock_name="other")
         )
     assert refused.value.difference.kind == "server"
+    assert "server 'other' is not in the lock; to review" in caplog.text
     assert "mcpgen contract accept" in refused.value.__notes__[0]
     match = f"the session has {HANDSHAKE[0]}, the lock has {LATEST}"
     with pytest.raises(LockMismatchError, match=match):
@@ -500,6 +508,8 @@ async def test_a_mutation_is_reported_and_not_shown(
     async with locked(recorded, server) as client:
         shown = await list_all(client)
         assert expected in [seen(each) for each in client.lock_differences]
+        olds = {each.old is None for each in client.lock_differences if each.change == "changed"}
+        assert olds <= {False}
         kind, _, name = expected[0].rpartition(" ")
         assert name not in shown.get(kind, set())
         assert client.instructions in ("Order sparingly.", None)
@@ -577,8 +587,9 @@ async def test_no_file_is_an_error(path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
 async def test_a_pipe_or_a_folder_is_no_lock(path: Path) -> None:
     os.mkfifo(path)
-    for place in (path, path.parent):
-        with pytest.raises(LockFileError, match="expected a regular file"):
+    kind = "expected a regular file"
+    for place, text in ((path, kind), (path.parent, kind), (Path("/proc/self/mem"), "be read: ")):
+        with pytest.raises(LockFileError, match=text):
             await open_and_close(locked(place, ListingServer()))
 
 
@@ -617,7 +628,9 @@ def test_two_processes_that_write_lose_nothing(path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_a_lock_that_can_not_be_written_is_an_error(path: Path, set_limit: SetLimit) -> None:
+def test_a_lock_that_can_not_be_written_is_an_error(
+    path: Path, set_limit: SetLimit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def occupy(servers: lock_file.Servers) -> lock_file.Servers:
         path.mkdir()
         return servers
@@ -636,6 +649,9 @@ def test_a_lock_that_can_not_be_written_is_an_error(path: Path, set_limit: SetLi
         lock_file.update_lock(path, occupy)
     left = {each.name for each in path.parent.iterdir()} - {f".{path.name}.guard"}
     assert left == {path.name}  # the folder that another program has made meanwhile
+    monkeypatch.setitem(sys.modules, "filelock", None)
+    with pytest.raises(MissingExtraError, match="pip install filelock"):
+        lock_file.update_lock(path, lambda servers: servers)
 
 
 def test_surfaces_of_several_revisions_are_read_as_written(

@@ -181,7 +181,13 @@ REFUSED: dict[str, tuple[str, list[Handler], list[float], str | None]] = {
         for name in SENT
         for id in (False, True)
     },
-    "never begun for a minute": ("adds", [not_begun("25")] * 9, [25.0, 25.0], NOT_IN_DOUBT),
+    "never begun for a minute": ("adds", [not_begun("30")] * 9, [30.0, 30.0], NOT_IN_DOUBT),
+    "not begun, for no time": (
+        "adds",
+        [refuse_with(-32603, 503, **NOT_BEGUN)] * 2,
+        [0.1] * 2,
+        DONE,
+    ),
     "not begun for longer": ("adds", [not_begun("61", id=True)], [], "too much"),
     **{f"ending by {each}, safe": ("reads", [in_outage(each)], [0.0], DONE) for each in (502, 503)},
     **{f"ending by {each}": ("adds", [in_outage(each)], [], IN_DOUBT) for each in (502, 503)},
@@ -206,7 +212,7 @@ def test_a_request_is_sent_again_after_refusals_where_that_is_safe(
 ) -> None:
     call, method = SENT[name]
     script = Times(revision, once={method: answers})
-    ended = use(script, monkeypatch, call)
+    ended = use(script, monkeypatch, call, limits=ClientLimits(open_requests=1))
     assert script.pauses(method) == pauses
     if outcome is DONE:
         assert not isinstance(ended, Exception), ended

@@ -37,6 +37,7 @@ from mcpgen_runtime import (
     Timeouts,
     connect,
 )
+from package.tables import table
 
 pytestmark = pytest.mark.processes
 
@@ -168,20 +169,7 @@ def refusal_of(
     return " ".join(text.split()), seconds
 
 
-@pytest.mark.parametrize(
-    ("status", "location", "shown"),
-    [
-        (199, "/b", None),
-        *((status, "/b?secret#c", "/b") for status in (300, 301, 309, 399)),
-        (307, "//u:p@other.example/b", "//other.example/b"),
-        (308, "http://mcp.example/a", "http://mcp.example/a"),
-        (308, "https://user:pw@there.invalid/mcp?key=secret", "https://there.invalid/mcp"),
-        (308, "http://[#secret", "http://["),
-        (308, URL, URL),
-        (307, "", ""),
-        (400, "/b", None),
-    ],
-)
+@pytest.mark.parametrize(("status", "location", "shown"), table("client_urls")["redirects"])
 def test_other_redirects_are_shown_without_what_is_secret(
     status: int, location: str, shown: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,22 +226,7 @@ def test_the_body_of_a_refusal_has_five_seconds(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("revision", [None, *ONE_OF_EACH])
-@pytest.mark.parametrize(
-    ("url", "reason"),
-    [
-        ("http://127.0.0.1:{port}/mcp", "to {url}: Connection refused$"),
-        ("https://127.0.0.1:{port}/mcp", "to {url}: Connection refused$"),
-        ("http://user:pw@127.0.0.1:{port}/mcp?key=secret", "to http://127.0.0.1:{port}/mcp: "),
-        ("http://nowhere.invalid/mcp", "to {url}: "),
-        ("http://", "no host"),
-        ("http://[broken", "not a URL"),
-        ("http://127.0.0.1:99999/", "Port out of range"),
-        ("http://127.0.0.1:0/", "expected a port from 1 to 65535"),
-        ("http://host/\x7f", "not a URL: it holds characters that are not printable"),
-        ("http://[user:pw@host?key=s?cret", "not a URL"),
-        ("HTTP://127.0.0.1:{port}/", "Connection refused"),
-    ],
-)
+@pytest.mark.parametrize(("url", "reason"), table("client_urls")["unreachable"])
 async def test_no_connection_is_a_readable_error_at_once(
     url: str, reason: str, revision: str | None
 ) -> None:

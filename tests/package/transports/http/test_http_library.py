@@ -25,8 +25,6 @@ import pytest
 from kit.http_script import (
     Script,
     SseScript,
-    connect_scripted,
-    fail_to_open,
     says,
     stay_silent,
     stream_events,
@@ -116,6 +114,9 @@ async def test_a_connection_is_used_again_without_cookies(opener: OpenLibrary | 
             assert (response.status, response.reason, response.url) == (200, "", server.url)
             assert await requests.read(response) == b"{}"
             await requests.discard(await post())
+        assert await (await post()).read(2, 1, 1) == b"{}"
+        with pytest.raises(FrameError):
+            await (await post()).read(1, 1, 1)
     assert server.connections == 1
     assert {asked.fields.get("cookie") for asked in server.asked} == {None}
     assert {asked.fields["accept-encoding"] for asked in server.asked} == {"identity"}
@@ -184,15 +185,18 @@ async def test_parts_before_wrong_framing_are_read(
     assert parts == [b"first", b"second"]
 
 
-async def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with HttpServer(Script(NEWEST)) as proxy, HttpServer(Script(NEWEST)) as server:
+async def test_the_proxy_of_the_environment_is_used(
+    opener: OpenLibrary | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with HttpServer(answer) as proxy, HttpServer(answer) as server:
         monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/mcp"))
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         for url in ("http://server.invalid/mcp", server.url):
-            async with connect(url, revision=NEWEST) as client:
-                assert await client.list_tools()
-    assert {asked.target for asked in proxy.asked} == {"http://server.invalid/mcp"}
-    assert len(server.asked) == 2
+            requests = HttpRequests(open_library=opener)
+            assert await requests.read(await requests.open("POST", url, POSTED, b"{}")) == b"{}"
+            await requests.close()
+    assert [asked.target for asked in proxy.asked] == ["http://server.invalid/mcp"]
+    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -228,19 +232,25 @@ async def test_a_proxy_of_the_environment_is_named_as_a_suspect(
         ("https_proxy", "http://127.0.0.1:port", "port"),
         ("https_proxy", "http://127.0.0.1:65536", "(?i)port"),
         ("https_proxy", "127.0.0.1:65536", "(?i)port|Unknown scheme"),
+        ("https_proxy", "http://127.0.0.1:0", "a proxy needs a host and a port"),
+        ("https_proxy", "http://", "a proxy needs a host and a port"),
         ("SSL_CERT_FILE", "/there/is/none", "No such file"),
     ],
 )
 async def test_a_bad_environment_variable_is_an_error_where_it_matters(
-    name: str, value: str, reason: str, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    value: str,
+    reason: str,
+    opener: OpenLibrary | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(name, value)
     monkeypatch.setenv("no_proxy", "127.0.0.1,other:65536")
-    with pytest.raises(ConnectFailedError, match=reason) as caught:
-        await fail_to_open("https://server.invalid/a?b")
-    assert str(caught.value).startswith("no connection to https://server.invalid/a: ")
-    async with HttpServer(Script(NEWEST)) as server, connect(server.url) as client:
-        assert await client.list_tools()
+    async with posting(opener, answer) as (post, _, requests):
+        with pytest.raises(ConnectFailedError, match=reason) as caught:
+            await post("https://server.invalid/a?b")
+        assert str(caught.value).startswith("no connection to https://server.invalid/a: ")
+        assert await requests.read(await post()) == b"{}"
 
 
 @pytest.mark.parametrize(
@@ -262,7 +272,7 @@ async def test_credentials_of_a_url_are_sent_in_a_field(
 
 
 async def test_the_system_watches_connections_that_are_silent(
-    monkeypatch: pytest.MonkeyPatch,
+    opener: OpenLibrary | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options: set[tuple[object, ...]] = set()
 
@@ -272,8 +282,8 @@ async def test_the_system_watches_connections_that_are_silent(
 
     set_option = socket.socket.setsockopt
     monkeypatch.setattr(socket.socket, "setsockopt", record)
-    async with connect_scripted(Script(NEWEST)) as (client, _):
-        assert await client.list_tools()
+    async with posting(opener, answer) as (post, _, requests):
+        await requests.discard(await post())
     assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in options
     if hasattr(socket, "TCP_KEEPIDLE"):
         assert (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30) in options
@@ -429,8 +439,9 @@ async def test_a_client_of_ones_own_follows_no_redirect_and_asks_for_bounded_cod
         assert await response.read(100, 1, 1) == b"body"
         with pytest.raises(LocalProtocolError, match=r"^headers: "):
             await library.send("POST", URL, {"X": "a\u4e16"}, b"{}")
-        with pytest.raises(LocalProtocolError, match="a header field can't be sent"):
+        with pytest.raises(LocalProtocolError, match="a header field can't be sent") as hidden:
             await library.send("POST", URL, {}, b"{}")
+        assert hidden.value.__cause__ is None
         with pytest.raises(KeyError, match="own"):
             await library.send("POST", URL, {}, b"{}")
     (request,) = asked

@@ -13,9 +13,9 @@ import anyio
 import pytest
 
 from kit import http_script
-from kit.http_script import Script, log_message, result, stream_events
+from kit.http_script import Script, log_message, result, says, stream_events
 from kit.http_server import Asked, Handler, Reply
-from kit.live import handlers_with
+from kit.live import handlers_with, open_and_close
 from kit.rules import revision_fixture
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import SESSIONS
@@ -31,7 +31,7 @@ scripted = partial(http_script.connect_scripted, timeouts=Timeouts(http=PAUSES))
 BROKEN = ResponseLostError("the line broke")
 UNREACHABLE = ConnectFailedError(URL, "no")
 LOG = json.dumps(log_message("on"))
-Answer: TypeAlias = bytes | int | Exception | StreamResponse | tuple[str, bytes]
+Answer: TypeAlias = bytes | int | Exception | StreamResponse | tuple[str, bytes] | Handler
 
 
 class Connections(Script):
@@ -66,6 +66,9 @@ class Connections(Script):
         if isinstance(answer, int):
             await reply.whole(answer)
             return
+        if callable(answer):
+            await answer(asked, reply)
+            return
         if isinstance(answer, StreamResponse):
             assert isinstance(reply, MemoryReply)
             reply.response = answer
@@ -89,11 +92,13 @@ FAILURES = {"broken": BROKEN, "unreachable": UNREACHABLE}
 
 
 def answer_of(row: Any) -> Answer:
-    """An answer of the table: a status, the text of a stream, a text of a type, or a failure."""
+    """An answer of the table: a status, a stream, a text of a type, a refusal or a failure."""
     if isinstance(row, int):
         return row
     if isinstance(row, str):
         return row.replace("LOG", LOG).encode()
+    if "after" in row:
+        return says(b"", 503, Retry_After=row["after"])
     if "type" in row:
         return row["type"], row["text"].encode()
     failure = FAILURES[row["fails"]]
@@ -125,15 +130,16 @@ def test_the_stream_of_a_call_is_resumed_after_pauses(
 
 
 def use_standalone_stream(
-    script: Connections, monkeypatch: pytest.MonkeyPatch, timeouts: Timeouts | None = None
+    script: Connections, monkeypatch: pytest.MonkeyPatch, *, listens: bool = False
 ) -> None:
     """Keep a client connected for minutes."""
 
     async def main() -> None:
-        limits = Timeouts() if timeouts is None else timeouts
-        async with connect(URL, revision=script.revision, timeouts=limits) as client:
+        async with connect(URL, revision=script.revision) as client:
             await client.call_tool("echo")
             await anyio.sleep(300)
+            if listens:
+                await open_and_close(client.listen(tools=True))
 
     reach(script, monkeypatch)
     simulate("asyncio", 0, main)
@@ -154,7 +160,7 @@ def test_a_server_without_such_a_stream_is_no_error(
     revision: str, answer: Answer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     script = Connections(revision, answer, standalone=True)
-    use_standalone_stream(script, monkeypatch)
+    use_standalone_stream(script, monkeypatch, listens=True)
     assert set(script.ids) == {None}
     assert len(script.ids) == 1 or answer == 501  # which may pass
     assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
