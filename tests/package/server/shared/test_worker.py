@@ -101,8 +101,11 @@ async def test_an_engine_that_comes_and_goes_is_logged_each_time(
         pass
     away = "it is away; other workers hear of changes later"
     assert caplog.messages == [away, "the engine of the shared state is back", away]
-    reading = [is_reading for _, _, is_reading in engine.reads]
-    assert reading == [False, True, True, False, False, True, True, False]
+    begun = engine.reads[0][0]
+    assert [(time - begun, is_reading) for time, _, is_reading in engine.reads] == [
+        *((0, False), (0, True), (0, True), (0.5, False)),
+        *((1, False), (1, True), (1, True), (1.5, False)),
+    ]
 
 
 async def letter_of(letter: Any) -> bytes:
@@ -173,6 +176,21 @@ async def test_an_announcement_about_a_subject_names_it_alone() -> None:
     engine.answers = [Changes("1", [other])]
     async with running(engine):
         assert loaded == []  # no client of this worker subscribed to it
+
+
+async def test_messages_of_another_form_are_counted_in_the_log_each_ten_seconds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    worker = make_worker(engine := Engine())
+    async with running(engine):
+        begun = anyio.current_time()
+        for seconds in (0, 0, 9.5, 10, 20):
+            await anyio.sleep_until(begun + seconds)
+            await engine.send(worker.id, b"")
+        await anyio.wait_all_tasks_blocked()
+    assert [each.partition(" of another form")[0] for each in caplog.messages] == [
+        f"{count} messages" for count in (1, 3, 1)
+    ]
 
 
 async def test_of_1001_announcements_the_oldest_is_dropped() -> None:
