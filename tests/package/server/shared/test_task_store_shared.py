@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from typing import Any
 
@@ -12,11 +13,13 @@ import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from kit.cached import Clock
 from kit.engine import Engine
 from kit.limits import SetLimit
 from kit.requestor import requirement
 from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, SharedState, TaskRecord, TaskStore
 from mcpgen_runtime.errors import InternalError
+from package.runtime.test_task_store import shown, take_step
 from package.server.shared.shared_servers import in_engine
 from package.tables import table
 
@@ -93,24 +96,22 @@ async def test_a_record_that_has_not_changed_is_the_one_before(store: TaskStore)
     assert await store.load("never", first) is None
 
 
-async def test_a_task_is_claimed_once_its_lease_ran_out(store: TaskStore, leases: Leases) -> None:
-    before = record_of()
-    await store.create(before)
-    assert await store.claim("t", "two") is None
-    assert await store.renew(before) == 1
-    assert await store.claim("never", "two") is None
-    leases.run_out()
-    claimed = await store.claim("t", "two")
-    assert claimed is not None
-    assert (claimed.worker, claimed.fence, claimed.version) == ("two", 2, 2)
-    assert await store.claim("t", "three") is None
-    # The process that had it wakes, and changes nothing.
-    assert await store.renew(before) is None
-    assert not await store.change(before.next_version(status="completed"))
-    stale = msgspec.structs.replace(before, version=3, status="completed")
-    assert not await store.change(stale)
-    assert await store.renew(claimed) == 2
-    assert await store.change(claimed.next_version(status="failed"))
+STEPS: dict[str, list[str]] = table("shared_task_steps")
+"""Steps of a store, as in `test_task_store`; or leases `run out`."""
+
+
+@pytest.mark.parametrize("case", STEPS)
+async def test_each_store_does_as_recorded(
+    case: str, store: TaskStore, leases: Leases, snapshot: SnapshotAssertion
+) -> None:
+    clock, seen = Clock(), list[str]()
+    clock.now = time.time()
+    for step in STEPS[case]:
+        if step == "run out":
+            leases.run_out()
+        else:
+            seen.append(f"{step} -> {shown(await take_step(store, clock, *shlex.split(step)))}")
+    assert seen == snapshot
 
 
 @requirement("tasks.ttl-expiry-delete", "tasks.cleanup")
@@ -205,19 +206,6 @@ async def test_a_task_is_lost_until_it_ended(
     assert await store.change(kept.next_version(status="cancelled"))
     assert engine.ask("EXISTS", LEASES) == ":0\r\n"
     assert (await store.page(None, None, 10)).records == ()
-
-
-async def test_a_page_of_lost_tasks_is_bounded(store: TaskStore, leases: Leases) -> None:
-    for number in range(5):
-        await store.create(record_of(str(number)))
-    leases.run_out()
-    for size in (2, 2, 1, 0):
-        page = await store.page(None, None, 2)
-        assert len(page.records) == size
-        for record in page.records:
-            claimed = await store.claim(record.task_id, "two")
-            assert claimed is not None
-            assert await store.change(claimed.next_version(status="failed"))
 
 
 @in_engine
