@@ -102,6 +102,13 @@ async def test_answers_reach_a_task_by_any_worker(engine: Engine) -> None:
                 await client.answer(question, ACCEPTED)
             response = await client.response(waiting)
             assert response["result"]["content"][0]["text"] == "Ada and Ada"
+        for _ in range(4):
+            task_id = (await client.start("asks"))["taskId"]
+            waiting = await client.begin("tasks/result", {"taskId": task_id})
+            question = await client.called("elicitation/create")
+            error = {"code": -1, "message": "not now"}
+            await client.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+            assert (await client.response(waiting))["result"]["isError"]
 
 
 @requirement("tasks.reject-foreign", "tasks.list-own-only", "tasks.bind-context")
