@@ -189,25 +189,6 @@ async def test_tasks_that_expired_leave_the_list_of_their_owner(
     assert int(engine.ask("PTTL", key).strip(":\r\n")) > 0
 
 
-async def test_a_task_is_lost_until_it_ended(
-    store: TaskStore, engine: Engine, leases: Leases
-) -> None:
-    kept, ended, other = (record_of(each) for each in ("kept", "ended", "other"))
-    for record in (kept, ended, other):
-        await store.create(record)
-    assert await store.change(ended.next_version(status="completed"))
-    leases.run_out()
-    assert await store.renew(kept) is not None
-    page = await store.page(None, None, 10)
-    assert [each.task_id for each in page.records] == ["other"]
-    claimed = await store.claim("other", "two")
-    assert claimed is not None
-    assert await store.change(claimed.next_version(status="failed"))
-    assert await store.change(kept.next_version(status="cancelled"))
-    assert engine.ask("EXISTS", LEASES) == ":0\r\n"
-    assert (await store.page(None, None, 10)).records == ()
-
-
 @in_engine
 async def test_a_lost_task_that_expired_is_forgotten(
     store: TaskStore, engine: Engine, leases: Leases

@@ -12,6 +12,7 @@ import pytest
 from kit.live import App, names_back
 from kit.simulation import on_virtual_clock
 from mcpgen_runtime import Changes, MemoryBus, MemorySessionStore, SharedState, SharedStateError
+from mcpgen_runtime.errors import InvalidParamsError
 from mcpgen_runtime.server.shared.worker import Announcement, ClientMessage, SharedWorker
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers, on_virtual_clock]
@@ -113,6 +114,11 @@ async def letter_of(letter: Any) -> bytes:
     engine = Engine()
     await make_worker(engine).publish(letter)
     return engine.published[0]
+
+
+async def test_a_call_of_a_revision_that_is_not_served_has_no_client() -> None:
+    with pytest.raises(InvalidParamsError, match=r"expected a call of .*, got '1999-01-01'"):
+        await make_worker(Engine()).client_of(None, "1999-01-01", {}, None)
 
 
 @pytest.mark.parametrize(

@@ -414,11 +414,17 @@ async def test_a_long_list_of_tasks_has_pages() -> None:
 
 @requirement("tasks.limit-concurrent")
 async def test_more_tasks_than_the_limit_are_refused() -> None:
-    async with requestor("memory", Work(limit=2).server) as client:
+    work = Work(limit=2)
+    async with requestor("memory", work.server) as client:
         await client.start("waits")
         params = {"name": "waits", "arguments": {}, "task": {}}
         response = await client.ask("tools/call", params)
         assert "at most 2 running tasks" in response["error"]["message"]
+        work.go.set()
+        await work.ended.wait()
+        work.go = anyio.Event()
+        await client.start("waits")
+        assert "at most 2" in str(await client.ask("tools/call", params))
 
 
 def repeating(store: MemoryTaskStore, **options: Any) -> Work:
