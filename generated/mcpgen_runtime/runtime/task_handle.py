@@ -176,12 +176,10 @@ class TaskHandle(Generic[ResultT]):
         self._answered: set[str] = set()
         self._rounds = 0
         self._began = anyio.current_time()
-        self._next_poll = 0.0
         self._payload: Started | None = None  # `tasks/result`, while input is required
         self._reports = NotificationQueue()
         self._news = anyio.Event()
-        if answer is not None and task_id is not None:
-            self._next_poll = self._began + self._interval()
+        self._next_poll = self._began + self._interval()
 
     def __repr__(self) -> str:
         name = "call without a task" if self.task_id is None else safe_text(self.task_id)

@@ -83,6 +83,9 @@ async def test_without_the_capability_no_call_is_a_task(capabilities: Any) -> No
         with pytest.raises(MissingCapabilityError, match=r"tasks\.requests\.tools\.call"):
             await client.call_tool("t", task=True)
         assert server.heard == []
+        if not capabilities:
+            with pytest.raises(MissingCapabilityError, match="tasks"):
+                client.task("t")
 
 
 @requirement("tasks.input-required-call-result", "tasks.any-stream", "tasks.poll-beside-result")
@@ -112,19 +115,21 @@ async def test_a_client_that_stops_waiting_for_a_result_polls_on() -> None:
         assert (await handle.refresh()).status == "input_required"
         assert len(record.sent_as("notifications/cancelled")) == 1
         go.set()
-        assert (await client.task(handle.task_id).result()).data == "Ada and Ada"
+        assert (await handle.result()).data == "Ada and Ada"
 
 
 @requirement("tasks.progress-token-lifetime", "tasks.result-exact")
 async def test_progress_comes_after_the_call_is_answered() -> None:
+    async def report(*each: Any) -> None:
+        reports.append(each)
+
     work, reports = Work(), list[Any]()
     async with live(work.server, REVISION) as (client, _):
-        handle = await client.call_tool(
-            "tells", task=True, on_progress=lambda *report: reports.append(report)
-        )
+        handle = await client.call_tool("tells", task=True, on_progress=report)
         work.go.set()
         assert (await handle.result()).data == "done"
         assert reports == [(1, 2, "half")]
+        assert (await (await client.call_tool("tells", task=True)).result()).data == "done"
         with pytest.raises(RemoteError, match="can't be done") as failed:
             await (await client.call_tool("fails", task=True)).result()
         assert (failed.value.code, failed.value.data) == (1234, {"why": 1})
@@ -164,6 +169,14 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
         handle = await client.call_tool("t", task=True)
         await handle.cancel()  # the answer has the state, if no notification has
         assert handle.status == "cancelled"
+    refused = {"error": {"code": -32602, "message": "it has ended"}}
+    answers = [{"task": task("working")}, refused, task("working"), refused, task("completed")]
+    async with connect_scripted(*answers) as (client, _):
+        handle = await client.call_tool("t", task=True)
+        with pytest.raises(RemoteError, match="it has ended"):
+            await handle.cancel()
+        await handle.cancel()  # it has ended meanwhile
+        assert handle.status == "completed"
     declared: dict[str, Any] = {"tools": {}, "tasks": AUGMENTED}
     async with connect_scripted({"task": task("working")}, capabilities=declared) as (client, _):
         handle = await client.call_tool("t", task=True)
@@ -202,6 +215,7 @@ async def test_a_task_is_picked_up_again_by_its_id() -> None:
     async with connect(work.server, revision=REVISION) as client:
         handle = client.task(task_id)
         assert (handle.status, (await handle.result()).data) == (None, "done")
+        assert [each.status async for each in client.task(task_id)] == ["completed"]
         with pytest.raises(RemoteError, match="has not expired"):
             await client.task("unknown").result()
 
@@ -256,10 +270,11 @@ async def test_news_of_a_task_may_come_before_the_answer_that_begins_it() -> Non
 async def test_a_server_that_asks_without_end_is_an_error() -> None:
     refused = {"error": {"code": -1, "message": "no"}}
     asking: list[dict[str, Any]] = [task("input_required"), refused] * 30
-    async with connect_scripted({"task": task("working")}, *asking) as (client, _):
+    async with connect_scripted({"task": task("working")}, *asking) as (client, server):
         handle = await client.call_tool("t", task=True)
-        with anyio.fail_after(5), pytest.raises(RemoteProtocolError, match="asked for input"):
+        with anyio.fail_after(5), pytest.raises(RemoteProtocolError, match="for input 17 times"):
             await handle.result()
+        assert [each["method"] for each in server.heard].count("tasks/result") == 17
 
 
 async def test_a_task_of_a_closed_client_is_waited_for_no_more() -> None:
@@ -372,13 +387,18 @@ def test_a_task_is_waited_for_as_the_server_says(backend: str) -> None:
         report = {"progressToken": token, "progress": 1, **of_other}
         await server.notify("notifications/progress", report)
         await server.notify("notifications/tasks/status", task("failed", taskId="other"))
+        report["_meta"] = {RELATED: {"taskId": "t"}}
+        await server.notify("notifications/progress", report)
+        await anyio.sleep(0.3)
         await server.notify("notifications/tasks/status", state)
 
     async def main() -> None:
         polled = await times({"task": states[0]}, *states[1:], task("completed"))
         assert polled == [0, 303.05, 303.05]
         slow: Any = {"task": task("working", pollInterval=50_000)}
-        assert await times(slow, told=task("completed")) == [0, 0.3, 0.3]
+        assert await times(slow, told=task("completed")) == [0, 0.3, 0.6, 0.6]
+        asking = {"task": task("input_required", pollInterval=50_000)}
+        assert await times(asking, RESULT, task("completed")) == [0, 0, 0]
         slow["task"]["ttl"] = 2000
         assert await times(slow) == [0, 2]
 

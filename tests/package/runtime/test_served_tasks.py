@@ -184,6 +184,7 @@ async def test_a_cancelled_task_of_a_client_stays_cancelled() -> None:
         assert told["params"]["status"] == "cancelled"
         person.go.set()
         await anyio.wait_all_tasks_blocked()
+        assert server.inbox == []  # it is told once
         assert (await server.result("tasks/get", {"taskId": task_id}))["status"] == "cancelled"
         assert await server.code("tasks/result", {"taskId": task_id}) == -32602
         assert await server.code("tasks/cancel", {"taskId": task_id}) == -32602

@@ -46,7 +46,6 @@ class ReplyParser:
     def __init__(self, refused: Callable[[str], Exception]) -> None:
         self._refused = refused
         self._received: bytes | bytearray = b""
-        self._needed = 0  # bytes of the next part, as far as they are known
         self._size = 0  # bytes of the current reply that were parsed
         self._arrays: list[tuple[int, list[Any]]] = []  # those without their last item: outer first
 
@@ -61,12 +60,10 @@ class ReplyParser:
         else:
             self._received = data
         received, begin, end = self._received, 0, len(self._received)
-        while begin < end and end - begin >= self._needed:
-            value, after = self._parse_part(received, begin)
-            if after < 0:
-                break
+        while part := self._parse_part(received, begin):
+            value, after = part
             self._size += after - begin
-            begin, self._needed = after, 0
+            begin = after
             if self._arrays:
                 if value is self._arrays[-1][1]:
                     continue  # the items follow
@@ -75,9 +72,6 @@ class ReplyParser:
                 value = self._arrays.pop()[1]
             self._size = 0
             yield value
-        if begin == end:
-            self._received = b""
-            return
         if isinstance(received, bytearray):
             del received[:begin]
         else:
@@ -95,11 +89,11 @@ class ReplyParser:
                 return True
             value = self._arrays.pop()[1]
 
-    def _parse_part(self, data: bytes | bytearray, begin: int) -> tuple[Any, int]:
-        """A value, or an array without its items, and the index of its end; -1 if incomplete."""
+    def _parse_part(self, data: bytes | bytearray, begin: int) -> tuple[Any, int] | None:
+        """A value, or an array without its items, and the index of its end; none if incomplete."""
         end = data.find(_END, begin)
         if end < 0:
-            return None, -1
+            return None
         kind, after = data[begin], end + len(_END)
         if kind == _SIMPLE:
             return bytes(data[begin + 1 : end]), after
@@ -113,12 +107,10 @@ class ReplyParser:
         if number < 0:
             return None, after
         if kind == _BULK:
-            if self._size + number > REPLY_BYTES:
-                self._check_size(number)
+            self._check_size(number)
             end = after + number
             if len(data) < end + len(_END):
-                self._needed = end + len(_END) - begin
-                return None, -1
+                return None
             return bytes(data[after:end]), end + len(_END)
         self._check_size(number * _ARRAY_BYTES)
         items: list[Any] = []
@@ -259,7 +251,6 @@ class RedisConnection(asyncio.Protocol):
             self._connection._close()  # without waiting, as its destructor does
         self._connection = self._transport = None
         self._parser = ReplyParser(self._refused)
-        self._unsent.clear()
         commands, self._commands = self._commands, deque()
         for command in commands:
             if command.reply.done():

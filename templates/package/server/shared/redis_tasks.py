@@ -213,8 +213,6 @@ class RedisTaskStore:
         self, tasks: str, members: list[bytes], begin: int = _TIME_DIGITS
     ) -> tuple[TaskRecord, ...]:
         """Load the summaries of members of a sorted set; remove members without a record."""
-        if not members:
-            return ()
         keys = [self._key(member[begin:].decode("utf-8", "replace")) for member in members]
         loads = (("GETRANGE", key, 0, _SUMMARY_BYTES - 1) for key in keys)
         values: list[bytes] = await self._engine.call_all(*loads)

@@ -304,14 +304,15 @@ class SharedEndpoint(SessionEndpoint):
         begun = {each.id for each in messages if isinstance(each, jsonrpc.Request)}
         for message in messages:
             is_elsewhere, worker = self._locate_call(session, message, begun)
-            if is_elsewhere and worker is None:
-                cancelled = _cancelled_id(message)
-                assert cancelled is not None
-                await self._worker.publish(CallCancelled(session.id, cancelled))
-            elif is_elsewhere and worker is not None:
-                data = body if len(messages) == 1 else _encode_message(message)
-                letter = ClientMessage(session.id, data)
-                await self._worker.send(worker, letter, session.record.client)
+            if is_elsewhere:
+                if worker is None:
+                    cancelled = _cancelled_id(message)
+                    assert cancelled is not None
+                    await self._worker.publish(CallCancelled(session.id, cancelled))
+                else:
+                    data = body if len(messages) == 1 else _encode_message(message)
+                    letter = ClientMessage(session.id, data)
+                    await self._worker.send(worker, letter, session.record.client)
             if not is_elsewhere or isinstance(message, jsonrpc.InvalidMessage):
                 own.append(message)  # this worker refuses an invalid message too
         return own
@@ -404,8 +405,9 @@ def _refused(error: SharedStateError) -> Refused:
 
 def _long_record(session: SharedSession | None) -> SessionRecord | None:
     """The record of a session if it is so long that its version is checked before it is loaded."""
-    is_long = session is not None and session.is_stored and session.kept > _LONG_RECORD
-    return session.record if is_long and session is not None else None
+    if session is None or not session.is_stored or session.kept <= _LONG_RECORD:
+        return None
+    return session.record
 
 
 def _size_of(record: SessionRecord) -> int:

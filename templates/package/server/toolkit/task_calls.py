@@ -31,6 +31,7 @@ from ...errors import (
     InvalidParamsError,
     McpError,
     ProtocolError,
+    RemoteError,
     RequestTimeoutError,
     TransportError,
 )
@@ -420,7 +421,11 @@ class _OpenQuestion:
         """Set the answer, or the error, that another process received."""
         if "error" in response:
             error = response["error"]
-            self.settle(failure=ProtocolError(error["message"], code=error["code"]))
+            code, text = error["code"], error["message"]
+            if error.get("is_remote"):
+                self.settle(failure=RemoteError(code, text, error["data"], self.method.name))
+            else:
+                self.settle(failure=ProtocolError(text, code=code))
         else:
             self.settle(response["result"])
 
@@ -557,6 +562,9 @@ class TaskElsewhere:
             answer = await self._request.request(wire["method"], {**params, "_meta": meta})
         except TransportError:
             return
+        except RemoteError as error:
+            refusal = {"code": error.code, "message": error.message, "data": error.data}
+            await self._store_responses({key: {"error": {**refusal, "is_remote": True}}})
         except McpError as error:
             code = error.code if isinstance(error, ProtocolError) else InternalError("").code
             await self._store_responses({key: {"error": {"code": code, "message": str(error)}}})

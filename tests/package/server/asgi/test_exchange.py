@@ -150,6 +150,21 @@ async def test_a_call_has_the_context_of_its_own_request(revision: str, waits: b
             assert reply.text == f"{tenant} {(address, 1)} state"
 
 
+@streamable
+@waits
+async def test_what_the_send_of_a_host_raises_is_raised_to_it(revision: str, waits: bool) -> None:
+    async def add() -> str:
+        return await anyio.to_thread.run_sync(str) if waits else ""
+
+    async def send(message: Any) -> None:
+        raise RuntimeError("a host has a bug")
+
+    async with speaking(server_with(add), revision) as http:
+        app, http.app = http.app, lambda scope, receive, _: app(scope, receive, send)
+        with pytest.raises(RuntimeError, match="a host has a bug"):
+            await post(http, revision, add_request(revision))
+
+
 @sessions
 @pytest.mark.parametrize("stubborn", [False, True])
 async def test_a_waiting_call_is_cancelled_and_its_id_used_again(

@@ -43,7 +43,9 @@ async def test_later_events_of_one_stream_can_be_had(store: EventStore) -> None:
 
 
 @pytest.mark.requirement("http.replay-no-other-stream", revisions=EVERY_REVISION)
-async def test_another_stream_or_session_gets_nothing(store: EventStore) -> None:
+async def test_another_stream_or_session_gets_nothing(
+    store: EventStore, caplog: pytest.LogCaptureFixture
+) -> None:
     event = await store.add("s", "a", b"one")
     other = await store.add("s", "b", b"two")
     assert await after(store, event, "other") is None
@@ -51,6 +53,7 @@ async def test_another_stream_or_session_gets_nothing(store: EventStore) -> None
     assert await after(store, f"a-{other.rpartition('-')[2]}") is None
     for text in ("", "-", "a", "a-0", "a--1", "a-99", "a-\u0661", f"a-{'9' * 400}", "c-1"):
         assert await after(store, text) is None
+    assert caplog.text == ""
 
 
 async def test_a_stream_ends_once_and_keeps_its_last_event(store: EventStore) -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from kit.limits import SetLimit
 from kit.simulation import on_virtual_clock
 from mcpgen_runtime.server.shared.redis_connection import RedisConnection
+from package.tables import table
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers, on_virtual_clock]
 
 SECONDS = 5.0
+REPLIES = table("redis_replies")
 
 
 class Link:
@@ -94,56 +98,56 @@ async def test_commands_before_a_connection_are_one_write() -> None:
     assert len(links.made) == 1
 
 
-@pytest.mark.parametrize(
-    ("data", "value"),
-    [
-        (b"+OK\r\n", b"OK"),
-        (b"$3\r\n\r\nx\r\n", b"\r\nx"),
-        (b"$0\r\n\r\n", b""),
-        (b"*-1\r\n", None),
-        (b"*0\r\n", []),
-        (b"*3\r\n:-7\r\n*1\r\n$1\r\na\r\n$-1\r\n", [-7, [b"a"], None]),
-    ],
-)
-async def test_a_reply_may_come_in_any_pieces(data: bytes, value: object) -> None:
-    links = Links()
+@pytest.mark.parametrize("text", REPLIES["whole"])
+async def test_a_reply_may_come_in_any_pieces(text: str, snapshot: SnapshotAssertion) -> None:
+    links, data, values = Links(), text.encode(), set[str]()
     await links.connected()
-    for cut in range(len(data) + 1):
+    for cut, more in itertools.product(range(len(data) + 1), (b"", b":1")):
         one, two = links.connection.call(("GET", "a")), links.connection.call(("GET", "b"))
         links.connection.data_received(data[:cut])
         assert one.done() is (cut == len(data))
-        links.connection.data_received(data[cut:] + b":1")
-        assert await one == value
+        links.connection.data_received(data[cut:] + more)
+        values.add(repr(await one))
         assert not two.done()
-        links.connection.data_received(b"\r\n")
+        links.connection.data_received(b":1\r\n".removeprefix(more))
         assert await two == 1
+    assert [*values] == snapshot
 
 
-@pytest.mark.parametrize(
-    ("data", "text"),
-    [
-        (b"%1\r\n", "expected a reply of RESP2, got b'%'"),
-        (b"$x\r\n", "invalid literal"),
-        (b"$1001\r\n", "expected a reply of at most 1000 bytes, got more"),
-        (b"*126\r\n", "expected a reply of at most 1000 bytes, got more"),
-        (b"*2\r\n$600\r\n" + bytes(600) + b"\r\n$600\r\n", "at most 1000 bytes"),
-        (b"+" + bytes(1000), "at most 1000 bytes"),
-    ],
-)
+@pytest.mark.parametrize("text", REPLIES["wrong"])
 async def test_a_wrong_or_long_reply_fails_its_command_alone(
-    data: bytes, text: str, set_limit: SetLimit
+    text: str, set_limit: SetLimit, snapshot: SnapshotAssertion
 ) -> None:
     set_limit("pkg.server.shared.redis_connection.REPLY_BYTES", 1000)
     links = Links()
     first = await links.connected()
+    links.connection.call(("C",)).cancel()
+    links.connection.data_received(b"+c\r\n")
     wrong, later = links.connection.call(("A",)), links.connection.call(("B",))
-    links.connection.data_received(data)
-    with pytest.raises(ConnectionError, match=text):
+    links.connection.data_received(text.replace("100x", "x" * 100).encode())
+    with pytest.raises(ConnectionError) as error:
         await wrong
+    assert str(error.value) == snapshot
     await settle()
     links.connection.data_received(b"+b\r\n")
     assert await later == b"b"
     assert (first.closed, len(links.made)) == (True, 2)
+
+
+async def test_replies_of_the_longest_size_are_read(set_limit: SetLimit) -> None:
+    set_limit("pkg.server.shared.redis_connection.REPLY_BYTES", 1000)
+    links = Links()
+    for _ in range(2):
+        text, items = links.connection.call(("A",)), links.connection.call(("B",))
+        await settle()
+        links.connection.data_received(b"$1000\r\n" + bytes(1000) + b"\r\n")
+        links.connection.data_received(b"*125\r\n" + b"+\r\n" * 125)
+        assert (await text, await items) == (bytes(1000), [b""] * 125)
+    refused, later = links.connection.call(("C",)), links.connection.call(("D",))
+    links.connection.data_received(b"-ERR no \xff\r\n+d\r\n")
+    with pytest.raises(ValueError, match=r"^ERR no \ufffd$"):
+        await refused
+    assert await later == b"d"
 
 
 async def test_a_reply_to_no_command_closes_the_connection() -> None:
@@ -258,8 +262,12 @@ async def test_a_failed_connection_fails_its_commands_alone() -> None:
 @pytest.mark.parametrize("connecting", [False, True])
 async def test_a_closed_connection_leaves_no_command(connecting: bool) -> None:
     async def hang() -> None:
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
 
+    ended = list[bool]()
     links, loop = Links(*([hang] if connecting else [])), asyncio.get_running_loop()
     if not connecting:
         await links.connected()
@@ -267,7 +275,9 @@ async def test_a_closed_connection_leaves_no_command(connecting: bool) -> None:
     await settle()
     begun = loop.time()
     await links.connection.close()
+    assert ended == [True] * connecting
     with pytest.raises(ConnectionError, match="closed"):
         await command
     assert (loop.time(), links.made[-1].closed) == (begun, not connecting)
     assert len(links.made) == 1
+    await Links().connection.close()  # which nobody has used

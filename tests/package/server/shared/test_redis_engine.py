@@ -75,9 +75,10 @@ async def test_password_and_database_of_the_url_are_used_and_in_no_error() -> No
                 if password == "hunter2":
                     assert b"db=3" in await redis.call("CLIENT", "LIST")
                     continue
-                with pytest.raises(SharedStateError) as raised:
-                    await redis.call("CLIENT", "LIST")
-                assert "hunter2" not in f"{raised.value!r} {raised.value.__cause__!r}"
+                for asking in (redis.call("PING"), redis.call_all(("A",)), redis.wait(("A",))):
+                    with pytest.raises(SharedStateError) as raised:
+                        await asking
+                    assert "hunter2" not in f"{raised.value!r} {raised.value.__cause__!r}"
 
 
 @pytest.mark.parametrize(
@@ -166,6 +167,9 @@ async def test_a_session_in_the_engine_expires_after_its_last_use(
     assert_expiry(1_000_000)
     assert await state.sessions.load("a", seconds) == changed
     assert_expiry(whole)
+    assert await state.sessions.load("a", 2000.0, changed) is changed
+    assert_expiry(2_000_000)
+    assert await state.sessions.load("a", 2000.0, SESSION) == changed
     await state.sessions.touch("a", 1000.0)
     await state.sessions.touch("a", None)
     assert_expiry(1_000_000)
@@ -183,8 +187,17 @@ async def test_a_state_is_of_use_while_it_is_open(engine: Engine) -> None:
             await state.bus.changes("0-1 00")
         with pytest.raises(SharedStateError, match="not opened yet"):
             await state.sessions.load("a", None)
+        for use in (state.events.after, state.events.wait):
+            with pytest.raises(SharedStateError, match="not opened yet"):
+                await use("a", "b-1")
         async with state.opened():
             assert await state.sessions.load("a", None) is None
+
+
+def test_an_engine_needs_the_loop_of_its_library() -> None:
+    entering = RedisEngine("redis://127.0.0.1", "tester").opened().__aenter__()
+    with pytest.raises(RuntimeError, match="needs asyncio"):
+        entering.send(None)
 
 
 @asynccontextmanager
@@ -213,6 +226,15 @@ async def behind_tls(engine: Engine, certificate: Path) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+
+
+async def test_the_certificate_of_another_host_is_refused(engine: Engine, tmp_path: Path) -> None:
+    certificate = write_certificate(tmp_path, "127.0.0.2")
+    async with behind_tls(engine, certificate) as port:
+        redis = RedisEngine(f"rediss://127.0.0.1:{port}?ssl_ca_certs={certificate}", "tester")
+        async with redis.opened():
+            with pytest.raises(SharedStateError):
+                await redis.call("PING")
 
 
 async def test_workers_share_an_engine_behind_tls(engine: Engine, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -101,6 +102,13 @@ async def test_answers_reach_a_task_by_any_worker(engine: Engine) -> None:
                 await client.answer(question, ACCEPTED)
             response = await client.response(waiting)
             assert response["result"]["content"][0]["text"] == "Ada and Ada"
+        for _ in range(4):
+            task_id = (await client.start("asks"))["taskId"]
+            waiting = await client.begin("tasks/result", {"taskId": task_id})
+            question = await client.called("elicitation/create")
+            error = {"code": -1, "message": "not now"}
+            await client.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+            assert (await client.response(waiting))["result"]["isError"]
 
 
 @requirement("tasks.reject-foreign", "tasks.list-own-only", "tasks.bind-context")
@@ -161,12 +169,17 @@ def in_memory(tasks: TaskStore) -> SharedState:
 @on_virtual_clock
 async def test_a_task_is_cancelled_by_another_worker_before_anybody_asks_the_store() -> None:
     async with connect_random_workers(in_memory(MemoryTaskStore())) as (client, workers):
-        for http in workers.each:
+        for http in workers.each * 4:  # also at the one that runs it
             task_id = (await client.start("waits"))["taskId"]
-            began = anyio.current_time()
-            await http.ask(REVISION, "tasks/cancel", {"taskId": task_id})
+            about = {"taskId": task_id}
+            async with anyio.create_task_group() as waiting:
+                for each in workers.each:
+                    waiting.start_soon(partial(each.ask, REVISION, "tasks/result", about, id=9))
+                await anyio.wait_all_tasks_blocked()
+                began = anyio.current_time()
+                await http.ask(REVISION, "tasks/cancel", about)
             await eventually(lambda: any(work.ended.is_set() for work in workers.servers))
-            assert anyio.current_time() - began < 0.2  # seconds between two looks
+            assert anyio.current_time() == began  # not only at the next look, in 0.2 s
             for work in workers.servers:
                 work.ended = anyio.Event()
 

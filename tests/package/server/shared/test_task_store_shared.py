@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import time
 from typing import Any
 
@@ -9,18 +11,23 @@ import anyio
 import anyio.lowlevel
 import msgspec
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
+from kit.cached import Clock
 from kit.engine import Engine
 from kit.limits import SetLimit
 from kit.requestor import requirement
 from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, SharedState, TaskRecord, TaskStore
 from mcpgen_runtime.errors import InternalError
+from package.runtime.test_task_store import shown, take_step
 from package.server.shared.shared_servers import in_engine
+from package.tables import table
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
 REVISION = "2025-11-25"
 LEASES = "mcp:{tester}:leases"
+FACES = "\U0001f600" * 500  # of 4 bytes
 
 
 class Leases:
@@ -89,24 +96,22 @@ async def test_a_record_that_has_not_changed_is_the_one_before(store: TaskStore)
     assert await store.load("never", first) is None
 
 
-async def test_a_task_is_claimed_once_its_lease_ran_out(store: TaskStore, leases: Leases) -> None:
-    before = record_of()
-    await store.create(before)
-    assert await store.claim("t", "two") is None
-    assert await store.renew(before) == 1
-    assert await store.claim("never", "two") is None
-    leases.run_out()
-    claimed = await store.claim("t", "two")
-    assert claimed is not None
-    assert (claimed.worker, claimed.fence, claimed.version) == ("two", 2, 2)
-    assert await store.claim("t", "three") is None
-    # The process that had it wakes, and changes nothing.
-    assert await store.renew(before) is None
-    assert not await store.change(before.next_version(status="completed"))
-    stale = msgspec.structs.replace(before, version=3, status="completed")
-    assert not await store.change(stale)
-    assert await store.renew(claimed) == 2
-    assert await store.change(claimed.next_version(status="failed"))
+STEPS: dict[str, list[str]] = table("shared_task_steps")
+"""Steps of a store, as in `test_task_store`; or leases `run out`."""
+
+
+@pytest.mark.parametrize("case", STEPS)
+async def test_each_store_does_as_recorded(
+    case: str, store: TaskStore, leases: Leases, snapshot: SnapshotAssertion
+) -> None:
+    clock, seen = Clock(), list[str]()
+    clock.now = time.time()
+    for step in STEPS[case]:
+        if step == "run out":
+            leases.run_out()
+        else:
+            seen.append(f"{step} -> {shown(await take_step(store, clock, *shlex.split(step)))}")
+    assert seen == snapshot
 
 
 @requirement("tasks.ttl-expiry-delete", "tasks.cleanup")
@@ -138,66 +143,50 @@ async def test_pages_have_the_tasks_of_an_owner_in_order(store: TaskStore, kind:
             break
     assert ids == [f"t{number}" for number in range(25) if number % 5 != 4]
     assert sizes == [8, 8, 4]
-    for garbage in ("garbage", "", "\u0661", "x" * 5000, "0" * 15):
+    for garbage in ("x" * 16, "", "0" * 16 + "\u0661", "0" * 201, "0" * 15):
         if kind == "redis" or garbage != "0" * 15:
             with pytest.raises(InvalidParamsError):
                 await store.page("ada", garbage, 8)
+    if kind == "redis":
+        for valid in ("0" * 16, "0" * 200):
+            assert len((await store.page("ada", valid, 8)).records) == 8
 
 
 @in_engine
 async def test_a_record_that_is_too_large_is_refused(store: TaskStore, set_limit: SetLimit) -> None:
-    set_limit("pkg.server.shared.redis_tasks.RECORD_BYTES", 1000)
     record = record_of()
     await store.create(record)
-    with pytest.raises(InternalError, match="at most 1000 bytes"):
-        await store.change(record.next_version(status="completed", result={"a": "b" * 1000}))
-    assert await store.change(record.next_version(status="failed"))
+    changed = record.next_version(result={"a": "b" * 1000})
+    limit = len(msgspec.json.encode(changed))
+    set_limit("pkg.server.shared.redis_tasks.RECORD_BYTES", limit)
+    with pytest.raises(InternalError, match=f"at most {limit} bytes, got {limit + 1}"):
+        await store.change(msgspec.structs.replace(changed, result={"a": "b" * 1001}))
+    assert await store.change(changed)
+
+
+@in_engine
+async def test_a_page_has_what_a_list_shows(store: TaskStore, snapshot: SnapshotAssertion) -> None:
+    rows = json.dumps(table("listed_tasks")).replace("LONG", FACES + FACES[:1])
+    for record in msgspec.json.decode(rows, type=list[TaskRecord]):
+        await store.create(record)
+    records = (await store.page("ada", None, 5)).records
+    shown = [str(msgspec.to_builtins(each)).replace(FACES, "500 faces") for each in records]
+    assert shown == snapshot
 
 
 @in_engine
 async def test_tasks_that_expired_leave_the_list_of_their_owner(
     store: TaskStore, engine: Engine
 ) -> None:
-    await store.create(record_of("old", owner="ada", ttl_ms=1))
+    for name in ("old", "older", "oldest"):
+        await store.create(record_of(name, owner="ada", ttl_ms=500))
     with anyio.fail_after(5):
-        while await store.load("old") is not None:
+        while await store.load("oldest") is not None:
             await anyio.lowlevel.checkpoint()
     await store.create(record_of("new", owner="ada"))
     [key] = [each for each in engine.ask("KEYS", "*tasks*").split() if "tasks" in each]
-    assert engine.ask("ZCARD", key) == ":1\r\n"
+    assert engine.ask("ZCARD", key) == ":2\r\n"  # each new one looks at the two oldest
     assert int(engine.ask("PTTL", key).strip(":\r\n")) > 0
-
-
-async def test_a_task_is_lost_until_it_ended(
-    store: TaskStore, engine: Engine, leases: Leases
-) -> None:
-    kept, ended, other = (record_of(each) for each in ("kept", "ended", "other"))
-    for record in (kept, ended, other):
-        await store.create(record)
-    assert await store.change(ended.next_version(status="completed"))
-    leases.run_out()
-    assert await store.renew(kept) is not None
-    page = await store.page(None, None, 10)
-    assert [each.task_id for each in page.records] == ["other"]
-    claimed = await store.claim("other", "two")
-    assert claimed is not None
-    assert await store.change(claimed.next_version(status="failed"))
-    assert await store.change(kept.next_version(status="cancelled"))
-    assert engine.ask("EXISTS", LEASES) == ":0\r\n"
-    assert (await store.page(None, None, 10)).records == ()
-
-
-async def test_a_page_of_lost_tasks_is_bounded(store: TaskStore, leases: Leases) -> None:
-    for number in range(5):
-        await store.create(record_of(str(number)))
-    leases.run_out()
-    for size in (2, 2, 1, 0):
-        page = await store.page(None, None, 2)
-        assert len(page.records) == size
-        for record in page.records:
-            claimed = await store.claim(record.task_id, "two")
-            assert claimed is not None
-            assert await store.change(claimed.next_version(status="failed"))
 
 
 @in_engine

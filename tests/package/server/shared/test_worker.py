@@ -12,6 +12,7 @@ import pytest
 from kit.live import App, names_back
 from kit.simulation import on_virtual_clock
 from mcpgen_runtime import Changes, MemoryBus, MemorySessionStore, SharedState, SharedStateError
+from mcpgen_runtime.errors import InvalidParamsError
 from mcpgen_runtime.server.shared.worker import Announcement, ClientMessage, SharedWorker
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers, on_virtual_clock]
@@ -101,8 +102,11 @@ async def test_an_engine_that_comes_and_goes_is_logged_each_time(
         pass
     away = "it is away; other workers hear of changes later"
     assert caplog.messages == [away, "the engine of the shared state is back", away]
-    reading = [is_reading for _, _, is_reading in engine.reads]
-    assert reading == [False, True, True, False, False, True, True, False]
+    begun = engine.reads[0][0]
+    assert [(time - begun, is_reading) for time, _, is_reading in engine.reads] == [
+        *((0, False), (0, True), (0, True), (0.5, False)),
+        *((1, False), (1, True), (1, True), (1.5, False)),
+    ]
 
 
 async def letter_of(letter: Any) -> bytes:
@@ -110,6 +114,11 @@ async def letter_of(letter: Any) -> bytes:
     engine = Engine()
     await make_worker(engine).publish(letter)
     return engine.published[0]
+
+
+async def test_a_call_of_a_revision_that_is_not_served_has_no_client() -> None:
+    with pytest.raises(InvalidParamsError, match=r"expected a call of .*, got '1999-01-01'"):
+        await make_worker(Engine()).client_of(None, "1999-01-01", {}, None)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +182,21 @@ async def test_an_announcement_about_a_subject_names_it_alone() -> None:
     engine.answers = [Changes("1", [other])]
     async with running(engine):
         assert loaded == []  # no client of this worker subscribed to it
+
+
+async def test_messages_of_another_form_are_counted_in_the_log_each_ten_seconds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    worker = make_worker(engine := Engine())
+    async with running(engine):
+        begun = anyio.current_time()
+        for seconds in (0, 0, 9.5, 10, 20):
+            await anyio.sleep_until(begun + seconds)
+            await engine.send(worker.id, b"")
+        await anyio.wait_all_tasks_blocked()
+    assert [each.partition(" of another form")[0] for each in caplog.messages] == [
+        f"{count} messages" for count in (1, 3, 1)
+    ]
 
 
 async def test_of_1001_announcements_the_oldest_is_dropped() -> None:

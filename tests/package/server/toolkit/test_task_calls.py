@@ -235,9 +235,11 @@ async def test_a_task_works_on_when_nobody_answers_its_question() -> None:
 
     async with requestor("memory", work.server) as client:
         task_id = (await client.start("wonder"))["taskId"]
-        await client.reaches(task_id, "completed")
         result = await client.result("tasks/result", {"taskId": task_id})
+        await client.until(lambda each: each.get("params", {}).get("status") == "completed")
+        told = [each["params"]["status"] for each in client.inbox if "tasks/status" in str(each)]
     assert result["content"][0]["text"] == "elicitation/create: no answer within 0.01 s"
+    assert told == ["input_required", "working"]
 
 
 @everywhere
@@ -412,11 +414,17 @@ async def test_a_long_list_of_tasks_has_pages() -> None:
 
 @requirement("tasks.limit-concurrent")
 async def test_more_tasks_than_the_limit_are_refused() -> None:
-    async with requestor("memory", Work(limit=2).server) as client:
+    work = Work(limit=2)
+    async with requestor("memory", work.server) as client:
         await client.start("waits")
         params = {"name": "waits", "arguments": {}, "task": {}}
         response = await client.ask("tools/call", params)
         assert "at most 2 running tasks" in response["error"]["message"]
+        work.go.set()
+        await work.ended.wait()
+        work.go = anyio.Event()
+        await client.start("waits")
+        assert "at most 2" in str(await client.ask("tools/call", params))
 
 
 def repeating(store: MemoryTaskStore, **options: Any) -> Work:
@@ -431,14 +439,17 @@ def repeating(store: MemoryTaskStore, **options: Any) -> Work:
     return work
 
 
-@pytest.mark.parametrize(("earlier", "status"), [(3, "completed"), (4, "failed")])
-async def test_a_task_runs_four_times_at_most(earlier: int, status: str) -> None:
+@pytest.mark.parametrize(
+    ("tool", "earlier", "status"),
+    [("repeats", 3, "completed"), ("repeats", 4, "failed"), ("waits", 1, "failed")],
+)
+async def test_a_task_runs_four_times_at_most(tool: str, earlier: int, status: str) -> None:
     clock = Clock()
     store = MemoryTaskStore(clock=clock)
     gone, other = repeating(store), repeating(store)
     other.go.set()
     async with requestor("memory", gone.server) as client:
-        task_id = (await client.start("repeats"))["taskId"]
+        task_id = (await client.start(tool))["taskId"]
     for _ in range(earlier - 1):
         clock.now += 4
         assert await store.claim(task_id, "another") is not None
@@ -508,7 +519,9 @@ async def test_the_end_of_a_task_waits_for_a_store_that_can_not_be_reached() -> 
     work.go.set()
     async with requestor("memory", work.server) as client:
         about = {"taskId": (await client.start("waits"))["taskId"]}
+        begun = anyio.current_time()
         assert (await client.result("tasks/result", about))["content"][0]["text"] == "done"
+        assert anyio.current_time() - begun > 0.3  # twice a look of 0.2 s
 
 
 def test_the_lease_of_a_running_task_is_renewed_each_second() -> None:
@@ -529,6 +542,7 @@ def test_the_lease_of_a_running_task_is_renewed_each_second() -> None:
             task_id = (await client.start("waits"))["taskId"]
             await anyio.sleep(20)
             count = len(renewed)
+            assert renewed[0] == 1
             assert 15 <= count <= 20  # it is looked at five times a second
             assert loaded == []  # since nobody has changed it
             record = await store.load(task_id)
@@ -537,6 +551,9 @@ def test_the_lease_of_a_running_task_is_renewed_each_second() -> None:
             await anyio.sleep(5)  # no task is left, so none is renewed
             assert work.ended.is_set()
             assert len(renewed) - count <= 1
+            await client.start("waits")
+            await anyio.sleep(5)
+            assert len(renewed) - count > 3  # as those of the first
 
     store = Noting()
     simulate("asyncio", 0, main)
