@@ -38,7 +38,7 @@ def test_an_edited_draft_is_compared_with_its_state_before(
 ) -> None:
     save_schema(here, with_request(OLD, "Paint", "tools/paint"))
     run("-q", "--schema", "schema.json", *FEW, "-o", "pkg")
-    edited = with_request(OLD, "Draw", "canvas/draw")
+    edited = with_request(OLD, "Paint", "tools/paints")
     edited["Tool"]["properties"]["colour"] = TEXT
     edited["ServerNotification"]["anyOf"].pop()
     save_schema(here, edited)

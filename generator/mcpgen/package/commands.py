@@ -560,8 +560,7 @@ def check(console: Console, directory: Path, options: PackageOptions) -> finding
         McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
     """
     record = directories.read_manifest(directory)
-    named_of = record if options.schemas else None
-    named = _named_sources(options, directory, named_of)
+    named = _named_sources(options, directory, record)
     report = checking.check(directory, named, trusted=options.trusted)
     disagreements = [*_feature_disagreements(directory, record)]
     console.record(
