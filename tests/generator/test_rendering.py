@@ -363,6 +363,7 @@ def test_check_tells_what_changed(folder: Path) -> None:
     save(folder, **{"b.txt.jinja": "{# the same #}new\n"})
     (folder / "b.txt").unlink()
     assert run("check", "out") == (0, "out: up to date\n", "")
+    assert run("update", "-q", "out").code == 0
     save(folder.parent / "out", **{"a.txt": "mine\n"})
     done = run("check", "out")
     assert done.out.startswith("edited: a.txt\n")
@@ -400,7 +401,7 @@ def test_a_schema_file_and_an_extension_are_rendered(folder: Path) -> None:
     assert [*rendered(folder, *words).values()] == ["com.example/paint"]
     inputs = [path.name for path in rendering.inputs(Path("out"))]
     assert inputs == ["own", "paint.json", "draft.json", "facts.toml", "errata.toml"]
-    assert "draft comes twice" in render(*words, "--schema", "draft.json").err
+    assert "draft comes twice" in render(*("--schema", "draft.json") * 2).err
     document["$defs"]["Tool"]["description"] = "Other."
     save(folder.parent, **{"draft.json": json.dumps(document)})
     save(folder, **{"a.txt": "x"})
