@@ -414,8 +414,8 @@ def test_a_hunk_goes_where_its_own_lines_stand_once(now: str, conflict: str) -> 
 @pytest.mark.parametrize(
     ("edited", "changed", "fits"),
     [
-        *((0, 2, True), (0, 1, False), (1, 0, False), (1, 3, True), (1, 2, False)),
-        *((9, 7, True), (9, 8, False), (8, 9, False), (8, 6, True), (8, 7, False)),
+        *((0, 2, True), (0, 3, True), (0, 1, False), (1, 0, False), (1, 3, True), (1, 2, False)),
+        *((9, 7, True), (9, 6, True), (9, 8, False), (8, 9, False), (8, 6, True), (8, 7, False)),
     ],
 )
 def test_a_hunk_at_either_end_needs_its_neighbours(edited: int, changed: int, fits: bool) -> None:
@@ -462,6 +462,8 @@ def test_a_conflict_shows_some_lines_of_each_side_and_counts_all() -> None:
     hunks = "".join(f"@@ -1 +1 @@\n-{number}\n+y\n" for number in range(patches.MAX_HUNKS))
     with pytest.raises(PatchError, match=f", got {patches.MAX_HUNKS} in conflict") as caught:
         apply(f"--- a/m.py\n+++ b/m.py\n{hunks}", "x\n")
+    with pytest.raises(PatchError, match="fit one place"):
+        apply(difference("\n\n", "\n\n!\n"), "\n\n\n")
     assert caught.value.details.count("<<<<<<<") == 10
     assert caught.value.details.endswith(f"\n... {patches.MAX_HUNKS - 10} more conflicts")
 
