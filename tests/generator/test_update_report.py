@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
 from generator.draft_packages import definitions_of, save_schema, with_request
-from generator.schemas import TEXT
+from generator.schemas import TEXT, ref
 from mcpgen import cache, schema
 
 pytestmark = [pytest.mark.costly, pytest.mark.usefixtures("here")]
@@ -41,6 +41,9 @@ def test_an_edited_draft_is_compared_with_its_state_before(
     edited = with_request(OLD, "Paint", "tools/paints")
     edited["Tool"]["properties"]["colour"] = TEXT
     edited["ServerNotification"]["anyOf"].pop()
+    capabilities = edited["ClientCapabilities"]["properties"]
+    edited["Modes"] = capabilities["elicitation"]
+    capabilities["elicitation"] = ref("Modes")  # the same values as before
     save_schema(here, edited)
     assert report(run("update", "pkg")) == snapshot
 
