@@ -73,9 +73,9 @@ def test_a_schema_file_is_read_where_the_manifest_says(tmp_path: Path) -> None:
     far = replace(RECORD, revisions={"b": of_file("../../far.json")})
     with pytest.raises(UsageError, match=r"far\.json, which only its mcpgen\.json names"):
         build_request.recorded_sources(directory, far)
-    origin = manifest.ExtensionOrigin("../../far.json", "")
+    extension = manifest.ExtensionOrigin("../../far.json", "")
     with pytest.raises(UsageError, match=r"far\.json, which only its mcpgen\.json names"):
-        build_request.recorded_extension(directory, "com.example/x", origin)
+        build_request.recorded_extension(directory, "com.example/x", extension)
     missing = replace(RECORD, revisions={"2001-01-01": OF_MCPGEN})
     with pytest.raises(UsageError, match="revision 2001-01-01 is not one that mcpgen has;"):
         build_request.recorded_sources(directory, missing)

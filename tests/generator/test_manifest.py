@@ -33,7 +33,7 @@ ORIGINS = {"2031-02-03": manifest.Origin("file", "structure", "inputs")}
 FULL = manifest.new(
     "pkg.inner",
     manifest.Options(
-        *(False, ("client",), ("stdio",), "pydantic", ("none",), False, "installed"),
+        *(False, ("client",), ("stdio",), "pydantic", ("none", "returns"), False, "installed"),
         *(("../src",), ("used",), "strict", ("keep",), "mutable"),
     ),
     {"2031-02-03": manifest.Origin("file", "structure", "inputs", "../a.json", "../b.toml")},

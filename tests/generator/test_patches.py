@@ -222,6 +222,12 @@ def another_version() -> None:
     change_record(files={f"{FOLDER}/methods.py": "0" * 64})
 
 
+def one_is_gone() -> None:
+    """Edit a file where another one was removed."""
+    edit(DOCSTRING)
+    Path("pkg/_wire.py").unlink()
+
+
 def another_patch() -> None:
     """Edit a file where another patch lies already."""
     edit(DOCSTRING)
@@ -234,7 +240,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         "models.py, which is not there: mcpgen update pkg",
     ),
     "a file that was removed beside an edit": (
-        lambda: (edit(DOCSTRING), Path("pkg/_wire.py").unlink()),
+        one_is_gone,
         "_wire.py, which is not there: mcpgen update pkg",
     ),
     "bytes that are no text": (
