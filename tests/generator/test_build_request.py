@@ -7,16 +7,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import mcpgen.spec
 from generator.draft_packages import definitions_of, save_schema
 from generator.schemas import TEXT
-from mcpgen import schema
+from mcpgen import paths, schema
 from mcpgen.errors import UsageError
 from mcpgen.model import schema_sources
-from mcpgen.package import build_request, manifest, pipeline
+from mcpgen.names import Mutability
+from mcpgen.package import build_request, commands, manifest, pipeline
 
 pytestmark = pytest.mark.lengthy
 
@@ -68,6 +70,12 @@ def test_a_schema_file_is_read_where_the_manifest_says(tmp_path: Path) -> None:
             build_request.recorded_sources(directory, gone)
         text = f"b was made from {shown}, which is not there: name it with --schema FILE"
         assert str(caught.value) == f"revision {text}"
+    far = replace(RECORD, revisions={"b": of_file("../../far.json")})
+    with pytest.raises(UsageError, match=r"far\.json, which only its mcpgen\.json names"):
+        build_request.recorded_sources(directory, far)
+    extension = manifest.ExtensionOrigin("../../far.json", "")
+    with pytest.raises(UsageError, match=r"far\.json, which only its mcpgen\.json names"):
+        build_request.recorded_extension(directory, "com.example/x", extension)
     missing = replace(RECORD, revisions={"2001-01-01": OF_MCPGEN})
     with pytest.raises(UsageError, match="revision 2001-01-01 is not one that mcpgen has;"):
         build_request.recorded_sources(directory, missing)
@@ -75,6 +83,79 @@ def test_a_schema_file_is_read_where_the_manifest_says(tmp_path: Path) -> None:
     other = replace(RECORD, revisions={NAMES[0]: of_file("../2030-01-01.json")})
     with pytest.raises(UsageError, match=f"of revision {NAMES[0]}, got 2030-01-01; generate"):
         build_request.recorded_sources(directory, other)
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "result"),
+    [
+        ("b", "draft", "b"),
+        ("b", "b", "b"),
+        ("b c", "draft b", "c b"),
+        ("b", "x", f"expected a schema file of {NAMES[0]}, b, got one of x"),
+        ("b c", "draft", f"expected a schema file of {NAMES[0]}, b, c, got one of draft"),
+    ],
+)
+def test_a_named_file_takes_the_place_of_a_recorded_one(
+    files: str, named: str, result: str
+) -> None:
+    revisions = {NAMES[0]: OF_MCPGEN} | dict.fromkeys(files.split(), of_file("../gone.json"))
+    record = replace(RECORD, revisions=revisions)
+    one = schema_sources.of_folder(NAMES[0])
+    sources = [replace(one, revision=name, base=name) for name in named.split()]
+    if result.startswith("expected"):
+        with pytest.raises(UsageError, match=result):
+            build_request.recorded_sources(Path("pkg"), record, sources)
+        return
+    read = build_request.recorded_sources(Path("pkg"), record, sources)
+    places = {NAMES[0]: NAMES[0]} | dict(zip(named.split(), result.split(), strict=True))
+    assert {each.base: each.revision for each in read} == places
+
+
+STRICT = manifest.Options(
+    errata=True, parts=("types",), models="pydantic", decoding="strict", extra=("forbid",)
+)
+
+
+@pytest.mark.parametrize(
+    ("mutability", "named", "expected"),
+    [
+        ("mutable", {}, ("pydantic", "strict", ("forbid",), "mutable")),
+        ("frozen", {"mutability": "mutable"}, ("pydantic", "strict", ("forbid",), "mutable")),
+        ("frozen", {"models": "msgspec"}, ("msgspec", "strict", ("forbid",), "frozen")),
+        ("frozen", {"decoding": "lenient"}, ("pydantic", "lenient", ("forbid",), "frozen")),
+        ("frozen", {"extra": ("keep",)}, ("pydantic", "strict", ("keep",), "frozen")),
+    ],
+)
+def test_an_update_has_the_recorded_choices_unless_others_are_named(
+    tmp_path: Path, mutability: Mutability, named: dict[str, Any], expected: tuple[object, ...]
+) -> None:
+    options = replace(STRICT, mutability=mutability)
+    record = replace(RECORD, options=options, revisions={NAMES[0]: OF_MCPGEN})
+    (tmp_path / manifest.NAME).write_text(record.text())
+    chosen = commands.update_request(commands.PackageOptions(**named), tmp_path).selection
+    assert (chosen.models, chosen.decoding, chosen.extra, chosen.mutability) == expected
+
+
+def test_each_file_of_a_revision_changes_its_fingerprint(tmp_path: Path) -> None:
+    own, mine = tmp_path / "2030-01-01", tmp_path / "mine.toml"
+    own.mkdir()
+    for path in (mine, *(own / name for name in ("schema.json", "facts.toml", "errata.toml"))):
+        path.touch()
+    with paths.own_schemas(tmp_path):
+        known = schema_sources.of_folder(own.name)
+        named = replace(known, origin="file", facts=mine, facts_of=None)
+        rows = ((known, True), (known, False), (named, True))
+        prints = [build_request.inputs(*row) for row in rows]
+        for path, changed in (
+            (own / "schema.json", [True, True, True]),
+            (own / "facts.toml", [True, True, True]),
+            (own / "errata.toml", [True, False, True]),
+            (tmp_path / "docs.toml", [True, True, False]),
+            (mine, [False, False, True]),
+        ):
+            path.write_text("changed")
+            before, prints = prints, [build_request.inputs(*row) for row in rows]
+            assert [one != other for one, other in zip(before, prints, strict=True)] == changed
 
 
 @pytest.mark.parametrize(
@@ -137,6 +218,7 @@ def test_revisions_are_chosen_by_name_once_and_in_order(
         ("src/acme/protocol", "acme.protocol"),
         ("app/acme/json", "acme.json"),
         ("app/acme/inner/mcp", "acme.inner.mcp"),
+        ("src/no-name/protocol", "protocol"),
         ("other/mine", "mine"),
     ],
 )
@@ -157,7 +239,8 @@ def test_the_import_name_begins_with_the_packages_around_it(
     ],
 )
 def test_a_name_that_cannot_be_imported_is_refused_with_another(name: str, proposal: str) -> None:
-    with pytest.raises(UsageError, match=f"got '{name}'; try -o out/{proposal}$"):
+    kind = "no other module has" if proposal == f"{name}_protocol" else "Python can import"
+    with pytest.raises(UsageError, match=f"that {kind}, got '{name}'; try -o out/{proposal}$"):
         build_request.package_name(Path("out") / name)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from generator.command_line import run
 from generator.conftest import REVISION
+from kit.limits import SetLimit
 from mcpgen import __version__
 from mcpgen.package import check as checking
 from mcpgen.package import commands, manifest
@@ -66,11 +67,19 @@ CHANGES: dict[str, tuple[Change, dict[str, Any], list[str], str]] = {
     ),
     "a file that would not be written any more": (
         lambda directory: replace_text(directory, "old.py", "x = 1\n"),
-        {},
+        {"generator_changed": MADE_BY_ANOTHER.partition(": ")[2]},
         [MADE_BY_ANOTHER, "--- a/old.py", "+++ /dev/null", "@@ -1 +0,0 @@", "-x = 1"],
         "",
     ),
 }
+
+
+WHY = {
+    "edited": "errors.py: edited by hand; keep the edit by mcpgen patch",
+    "missing": "errors.py: missing; run mcpgen update",
+    "generator_changed": "old.py: not what mcpgen would write; run mcpgen update",
+}
+"""How annotations say each reason."""
 
 
 @pytest.mark.parametrize("case", CHANGES)
@@ -85,8 +94,32 @@ def test_a_check_prints_reasons_and_a_diff_and_exits_with_1(package: Path, case:
     done = run("check", package, "--json")
     report = json.loads(done.out)
     assert (done.code, report["up_to_date"], len(report["differing"])) == (1, False, 1)
-    assert {key: report[key] for key in ("edited", "missing") if report[key]} == reasons
+    told = [key for key in WHY if report[key]]
+    assert {key: report[key] for key in told} == reasons
     assert line in report["diff"]
+    shown = run("check", package, "--format", "github").out
+    assert WHY[told[0]] in shown
+    assert ("mcpgen 0.0.1, this is" in shown) is ("generator_changed" in told)
+
+
+def test_a_check_reads_no_link_in_the_place_of_a_new_file(package: Path) -> None:
+    change_record(package, lambda record: record["files"].pop("errors.py"))
+    change_record(package, lambda record: record.update(generator="x"))
+    (package / "errors.py").rename(package.parent / "errors.py")
+    (package / "errors.py").symlink_to(package.parent / "errors.py")
+    assert "expected files and directories, got a link: errors.py;" in run("check", package).err
+
+
+def test_a_file_of_more_bytes_has_no_fingerprint_and_is_not_shown(
+    tmp_path: Path, set_limit: SetLimit
+) -> None:
+    set_limit("mcpgen.package.manifest.MAX_FILE_BYTES", 2)
+    for text, shown in (("ab", "-ab\n\\ No newline at end of file\n"), ("abc", "-... 3 bytes\n")):
+        (tmp_path / "a.py").write_text(text)
+        diff = f"--- a/a.py\n+++ /dev/null\n@@ -1 +0,0 @@\n{shown}"
+        assert checking.differences(tmp_path, ["a.py"], {}) == {"a.py": diff}
+        own = manifest.fingerprint(text) if len(text) == 2 else ""
+        assert manifest.file_fingerprint(tmp_path / "a.py") == own
 
 
 PROSE = f"the schema changed: {REVISION}: its prose, corrections or facts"
@@ -142,6 +175,8 @@ def test_unchanged_means_that_building_would_change_nothing(
 ) -> None:
     same = commands.new_request(OPTIONS, package, errata=True)
     assert checking.unchanged_result(package, same) is not None
+    other = commands.new_request(commands.PackageOptions(("latest",)), package, errata=True)
+    assert (other.strict, other.old_revisions) == (False, {})
     change(package)
     request = commands.new_request(options, package, errata=errata)
     assert checking.unchanged_result(package, request) is None

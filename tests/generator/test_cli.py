@@ -81,6 +81,9 @@ def test_list_shows_the_modules_of_a_package_by_room(tmp_path: Path) -> None:
     rooms = {row[0]: int(row[1]) for row in rows if row[0].endswith("/")}
     assert rooms.keys() == {"./", "r2025_06_18/"}
     assert rows[-1] == ["all", str(sum(rooms.values())), "12", "modules"]
+    (package / "_structs.py").write_bytes(b"\xff")
+    shown = f"mcpgen: error: {package}: 'utf-8' codec can't decode byte 0xff in position 0"
+    assert run("list", "--modules", package).err.startswith(shown)
 
 
 REFUSED = {
@@ -105,6 +108,8 @@ REFUSED = {
     f"--schema a/{OLDEST}.json --schema b/{OLDEST}.json -o pkg": "comes twice: by --schema twice",
     f"-r {OLDEST} --transport http -o pkg -q": "--transport: expected one that a chosen revision",
     "update pkg": "pkg: expected a package of mcpgen's, got no mcpgen.json",
+    f"-r {OLDEST} -o a": "expected an empty directory or a package of mcpgen's",
+    f"-r {OLDEST} -o .": "-o . holds the current directory: run mcpgen from outside it",
     "list --modules a": "expected a package of mcpgen, got no mcpgen.json in it",
 }
 
@@ -201,7 +206,11 @@ def test_a_schema_file_says_whose_facts_it_got(tmp_path: Path) -> None:
     assert first == "next.json: taken as revision draft"
     assert second.startswith(f"facts: those of {NEWEST}, the nearest: ")
     assert re.search(r"(\d+) of \1 methods, (\d+) of \2 definitions, ", second)
-    assert third == corrected
+    assert ("changed" in second, third) == (False, corrected)
+    (tmp_path / "own.toml").write_text(f'based_on = "{OLDEST}"\n')
+    words = ("--schema", "next.json", "--facts", "own.toml", "--parts", "types", "-o", "other")
+    based = f"facts: those of {OLDEST}, on which the facts file is based, changed by own.toml"
+    assert run(*words, cwd=tmp_path).out.splitlines()[1] == based
     checked = run("check", "pkg", "--schema", "next.json", cwd=tmp_path)
     assert checked == Done(0, "pkg: up to date\n", "")
 
@@ -233,6 +242,11 @@ def test_guesses_and_odd_references_are_listed_and_refused_by_strict(tmp_path: P
     assert refused.endswith(f"error: schema.json#/http/polling: {expected}")
     own.write_text(stated)
     assert run("--strict", "-q", *words, "--facts", "own.toml", cwd=tmp_path) == Done(0, "", "")
+    for fact in ("methods.ping2 = false", "defaults.Tool.nothing = 1"):
+        own.write_text(fact)
+        for command in (["facts", "schema.json"], words):
+            refused = run(*command, "--facts", "own.toml", cwd=tmp_path).err
+            assert f"own.toml#/{'/'.join(fact.split()[0].split('.'))}: " in refused
 
 
 def test_an_update_repeats_what_the_manifest_says(tmp_path: Path) -> None:
@@ -336,12 +350,15 @@ def test_verify_names_every_difference(tmp_path: Path) -> None:
         place = tmp_path / "schema" / row.name
         place.mkdir(parents=True)
         document = json.loads((row.folder / "schema.json").read_text())
-        if row.name == NEWEST:
-            document["$defs"]["Tool"]["required"] = ["name"]
         (place / "schema.json").write_text(json.dumps(document))
+    path = tmp_path / "schema" / NEWEST / "schema.json"
+    own = ("--schemas", tmp_path / "own")
+    assert run("schema", "add", path, "-r", "2030-01-01", *own).code == 0
+    assert run("schema", "verify", "--against", tmp_path, *own).code == 0
+    document["$defs"]["Tool"]["required"] = ["name"]
+    path.write_text(json.dumps(document))
     ended = run("schema", "verify", "--against", tmp_path)
     assert ended.code == 1
-    path = tmp_path / "schema" / NEWEST / "schema.json"
     assert (
         f'{path}#/$defs/Tool/required: ["inputSchema", "name"] here, ["name"] there\n' in ended.out
     )

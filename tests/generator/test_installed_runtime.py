@@ -98,14 +98,15 @@ def test_update_changes_the_form_and_back_to_the_same_bytes(tmp_path: Path) -> N
     package = tmp_path / "pkg"
     run("-q", "--revision", MIDDLE, "--features", "telemetry", "-o", package)
     before = contents(package)
-    assert run("update", package, "--runtime", "installed").code == 0
+    updated = run("update", package, "--runtime", "installed")
+    assert (updated.code, "runtime changed" in updated.out) == (0, False)
     record = json.loads((package / "mcpgen.json").read_text("utf-8"))
     assert record["options"]["runtime"] == "installed"
     assert record["requires"] == runtime.requirement_specifier()
     assert not (package / "errors.py").exists()
     modules = json.loads(run("list", "--modules", package, "--json").out)["modules"]
     assert {"server.py", "__init__.pyi"} < {row["module"] for row in modules}
-    assert run("check", package).code == 0
+    assert run("check", package).out == f"{package}: up to date\n"
     assert run("update", package, "--runtime", "vendored").code == 0
     assert contents(package) == before
 
@@ -125,6 +126,10 @@ def test_a_package_on_the_runtime_of_another_name_is_moved(tmp_path: Path) -> No
     moved = "the runtime changed: mcp-protocol>=0.1,<0.2 is now mcpgen-runtime>=0.1,<0.2"
     checked = run("check", package)
     assert (checked.code, moved in checked.out.splitlines()) == (1, True)
+    required = "mcp-protocol>=0.1,<0.2"
+    assert json.loads(run("check", package, "--json").out)["runtime_changed"] == required
+    shown = f"the runtime changed: the package requires {required}"
+    assert shown in run("check", package, "--format", "github").out
     assert "made for mcp-protocol>=0.1,<0.2; " in run("doctor", tmp_path).out
     updated = run("update", package)
     assert (updated.code, updated.err.count("\n")) == (0, 1)
@@ -140,6 +145,7 @@ def test_generating_says_what_to_install(
     assert f"install: pip install {root / 'generated'}" in lines
     for what, extra in (("HTTP also", "http"), ("all features", "all")):
         assert f"for {what}: pip install '{root / 'generated'}[{extra}]'" in lines
+    assert "HTTP" not in run(*words, tmp_path / "few", "--parts", "types").out
     done = installation.run(*words, tmp_path / "other")  # which has no sources
     assert f"install: {runtime.requirement_specifier()}, {runtime.SOURCES}\n" in done.out
     assert "pip install" not in done.out

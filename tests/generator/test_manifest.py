@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from generator.command_line import Installation, output_of
+from generator.tables import table
 from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError
 from mcpgen.package import manifest
@@ -32,7 +33,7 @@ ORIGINS = {"2031-02-03": manifest.Origin("file", "structure", "inputs")}
 FULL = manifest.new(
     "pkg.inner",
     manifest.Options(
-        *(False, ("client",), ("stdio",), "pydantic", ("none",), False, "installed"),
+        *(False, ("client",), ("stdio",), "pydantic", ("none", "returns"), False, "installed"),
         *(("../src",), ("used",), "strict", ("keep",), "mutable"),
     ),
     {"2031-02-03": manifest.Origin("file", "structure", "inputs", "../a.json", "../b.toml")},
@@ -58,6 +59,7 @@ def test_a_manifest_with_all_members_reads_as_it_was_written(tmp_path: Path) -> 
     assert FULL.mcpgen == __version__
     assert [*json.loads(FULL.text())["files"]] == ["a.py", "b.py"]
     document = json.loads(FULL.text())
+    assert FULL.text() == f"{json.dumps(document, indent=2)}\n"
     assert set(document) == {each.name for each in fields(manifest.Manifest)}
     assert set(document["options"]) == {each.name for each in fields(manifest.Options)}
     named, filed = document["extensions"].values()
@@ -137,29 +139,7 @@ def test_unreadable_json_is_one_error(tmp_path: Path, text: str, expected: str) 
         manifest.read(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("pointer", "change"),
-    [
-        ("/options", {"options": {"errata": True, "parts": ["toys"], "transports": ["all"]}}),
-        ("/revisions/2031-02-03/schema", {"schema": "/etc/passwd"}),
-        ("/revisions/2031-02-03/facts", {"facts": "a\nb"}),
-        ("/package", {"package": "a..b"}),
-        ("/templates/directory", {"templates": {"directory": "/t", "files": {}}}),
-        ("/patch/file", {"patch": {"file": "a\nb", "digest": ""}}),
-        (
-            "/extensions/com.example~1x/schema",
-            {"extensions": {"com.example/x": {"schema": "/etc/x.json", "inputs": ""}}},
-        ),
-        ("/mcpgen", {"mcpgen": "1.0\x1b[2J"}),
-        (
-            "/revisions/\x1b]0;",
-            {"revisions": {"\x1b]0;": {"origin": "file", "structure": "", "inputs": ""}}},
-        ),
-        ("/renamed_types/Old", {"renamed_types": {"Old": "class"}}),
-        ("/old_revisions/a\nb", {"old_revisions": {"a\nb": "2031-02-03"}}),
-        ("/old_revisions/2031-02-03", {"old_revisions": {"2031-02-03": "2031-02-03"}}),
-    ],
-)
+@pytest.mark.parametrize(("pointer", "change"), table("manifests"))
 def test_values_that_mcpgen_never_writes_are_refused(
     tmp_path: Path, pointer: str, change: dict[str, Any]
 ) -> None:

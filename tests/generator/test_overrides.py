@@ -11,8 +11,8 @@ from jinja2.exceptions import SecurityError
 
 from generator.command_line import Done, output_of, run
 from mcpgen import __version__, schema
-from mcpgen.errors import TemplateError
-from mcpgen.package import manifest, overrides
+from mcpgen.errors import TemplateError, UsageError
+from mcpgen.package import commands, manifest, overrides
 from mcpgen.render import templates
 
 pytestmark = pytest.mark.costly
@@ -122,6 +122,7 @@ def test_only_copies_of_present_templates_are_overrides(here: Path, override: Pa
     ("words", "error"),
     [
         (("copy", "package/revision/metods.py.jinja", "own"), f"; did you mean {METHODS}?"),
+        (("accept", "package/revision/metods.py.jinja", "own"), f"; did you mean {METHODS}?"),
         (("copy", METHODS, "file"), "Not a directory"),
         (("accept", METHODS, "own"), "expected an override, got no file"),
         (("diff", "none"), "expected a directory with templates, got none"),
@@ -200,6 +201,9 @@ def test_model_classes_have_a_base_of_the_users(here: Path, of_models: Path) -> 
     refused = generate()
     assert refused.code == 2
     assert f"own/{STRUCT}: runs in datamodel-code-generator, which has no sandbox" in refused.err
+    options = commands.PackageOptions(("latest",), templates=Path("own"))
+    with pytest.raises(UsageError, match="which has no sandbox"):
+        commands.new_request(options, Path("pkg"), errata=True)
     assert generate("--trusted").err == ""
     program = (
         f"from pkg.{MODULE.partition('/')[0]}.models import Tool; import mine;"

@@ -52,8 +52,8 @@ def test_a_package_and_its_models_come_out_of_the_cache(place: Path) -> None:
         expected = build_package(REQUEST), build_package(other)
     assert not place.exists()
     assert build_package(REQUEST) == expected[0]
-    kept = {kind: entries(place, kind) for kind in ("package", "models")}
-    assert [len(each) for each in kept.values()] == [1, 1]
+    kept = {kind: entries(place, kind) for kind in ("package", "models", "inputs")}
+    assert [len(each) for each in kept.values()] == [1, 1, 1]
     assert build_package(REQUEST) == expected[0]
     assert {kind: entries(place, kind) for kind in kept} == kept
     assert build_package(other) == expected[1]

@@ -15,9 +15,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
 from generator.selections import contents
-from mcpgen import schema
+from mcpgen import paths, schema
 from mcpgen.errors import PatchError, UsageError
-from mcpgen.package import manifest, patches
+from mcpgen.package import manifest, patches, rendering
 from mcpgen.package.patches import Patch
 
 pytestmark = pytest.mark.costly
@@ -102,6 +102,8 @@ def test_the_patch_is_a_unified_diff_that_the_manifest_names(snapshot: SnapshotA
     assert done.code == 0
     assert done.out == snapshot(name="summary")
     assert Path(PATCH).read_text("utf-8") == snapshot(name="file")
+    told = json.loads(run("patch", "pkg", "--json").out)
+    assert told == {"directory": "pkg", "file": PATCH, "hunks": {f"{FOLDER}/models.py": 2}}
     record = json.loads(Path("pkg", manifest.NAME).read_text("utf-8"))
     digest = manifest.file_fingerprint(Path(PATCH))
     assert record["patch"] == {"file": f"../{PATCH}", "digest": digest}
@@ -111,6 +113,8 @@ def test_the_patch_is_a_unified_diff_that_the_manifest_names(snapshot: SnapshotA
 def test_edits_that_are_undone_take_the_patch_away() -> None:
     before = contents(Path())
     assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
+    told = json.loads(run("patch", "pkg", "--json").out)
+    assert told == {"directory": "pkg", "file": None, "hunks": {}}
     keep(DOCSTRING)
     edit((DOCSTRING[1], DOCSTRING[0]))
     assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
@@ -169,6 +173,17 @@ def test_check_sees_a_patch_that_changed_and_update_applies_it() -> None:
 
 
 @pytest.mark.usefixtures("project")
+def test_edits_of_a_file_that_is_left_out_stay_in_the_patch() -> None:
+    keep(DOCSTRING)
+    text = Path(PATCH).read_text("utf-8").replace(f"{FOLDER}/models.py", "rdraft/models.py")
+    text += "--- a/gone.py\n+++ b/gone.py\n@@ -1 +1 @@\n-x\n+y\n"
+    Path(PATCH).write_text(text, "utf-8")
+    assert run("-q", "update", "pkg").code == 0
+    assert run("-q", "patch", "pkg").code == 0
+    assert Path(PATCH).read_text("utf-8") == text
+
+
+@pytest.mark.usefixtures("project")
 def test_a_patch_that_is_gone_is_asked_for() -> None:
     keep(DOCSTRING)
     Path(PATCH).rename("moved.patch")
@@ -207,6 +222,12 @@ def another_version() -> None:
     change_record(files={f"{FOLDER}/methods.py": "0" * 64})
 
 
+def one_is_gone() -> None:
+    """Edit a file where another one was removed."""
+    edit(DOCSTRING)
+    Path("pkg/_wire.py").unlink()
+
+
 def another_patch() -> None:
     """Edit a file where another patch lies already."""
     edit(DOCSTRING)
@@ -217,6 +238,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "a file that was removed": (
         lambda: Path(MODELS).unlink(),
         "models.py, which is not there: mcpgen update pkg",
+    ),
+    "a file that was removed beside an edit": (
+        one_is_gone,
+        "_wire.py, which is not there: mcpgen update pkg",
     ),
     "bytes that are no text": (
         lambda: Path(MODELS).write_bytes(b"\xff\xfe"),
@@ -257,6 +282,7 @@ def test_edits_that_no_patch_can_describe_are_refused(case: str) -> None:
 def test_a_patch_can_lie_elsewhere_but_in_one_file_only() -> None:
     edit(DOCSTRING)
     assert "outside of the package" in run("patch", "pkg", "--patch", "pkg/own.patch").err
+    assert "nothing was written" in run("patch", "pkg", "--patch", "none/own.patch").err
     assert run("-q", "patch", "pkg", "--patch", "own.patch").code == 0
     assert not Path(PATCH).exists()
     edit(BODY)
@@ -271,16 +297,38 @@ def test_a_patch_is_put_back_if_the_package_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     edit(DOCSTRING)
+    Path("pages").mkdir()
+    Path("pages/a.txt").write_text("x\n")
+    assert run("-q", "render", "pages", "-r", "latest", "-o", "out").code == 0
+    Path("out/a.txt").write_text("mine\n")
     before = contents(Path())
 
     def refuse(path: Path, target: Path) -> Path:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("pathlib.Path.rename", refuse)
-    done = run("patch", "pkg")
-    assert (done.code, "nothing was written" in done.err) == (2, True)
+    for name in ("pkg", "out"):
+        done = run("patch", name)
+        assert (done.code, "nothing was written" in done.err) == (2, True)
+        assert not Path(f"{name}.patch").exists()
     assert {path: contents(Path()).get(path) for path in before} == before
-    assert not Path(PATCH).exists()
+
+
+def test_other_changes_of_a_rendered_directory_are_no_edits(here: Path) -> None:
+    template, written = here / "pages" / "b.txt.jinja", here / "out" / "b.txt"
+    template.parent.mkdir()
+    for path in (template, template.with_name("a.txt")):
+        path.write_text("x\n")
+    assert run("-q", "render", "pages", "-r", "latest", "-o", "out").code == 0
+    assert run("patch", "out").out == "out: no edits\n"
+    (here / "out" / "a.txt").write_text("mine\n")
+    expected = "expected a directory that differs by edits alone, but b.txt would be written"
+    for path in (written, template):
+        path.unlink()
+        assert expected in run("patch", "out").err
+        path.write_text("x\n")
+    template.write_text("y\n")
+    assert expected in run("patch", "out").err
 
 
 @pytest.mark.usefixtures("project")
@@ -329,6 +377,7 @@ def test_a_patch_gives_the_edited_text_again(before: str, after: str) -> None:
         ("rdraft/models.py", "r2026_07_28/models.py", True),
         ("r2025_06_18/models.py", "r2025_11_25/client.py", False),
         ("r2025_06_18/tasks.py", "runtime/tasks.py", False),
+        ("old.py", "revisions.py", False),
     ],
 )
 def test_edits_go_to_the_same_module_of_another_revision(
@@ -371,8 +420,8 @@ def test_a_hunk_goes_where_its_own_lines_stand_once(now: str, conflict: str) -> 
 @pytest.mark.parametrize(
     ("edited", "changed", "fits"),
     [
-        *((0, 2, True), (0, 1, False), (1, 0, False), (1, 3, True), (1, 2, False)),
-        *((9, 7, True), (9, 8, False), (8, 9, False), (8, 6, True), (8, 7, False)),
+        *((0, 2, True), (0, 3, True), (0, 1, False), (1, 0, False), (1, 3, True), (1, 2, False)),
+        *((9, 7, True), (9, 6, True), (9, 8, False), (8, 9, False), (8, 6, True), (8, 7, False)),
     ],
 )
 def test_a_hunk_at_either_end_needs_its_neighbours(edited: int, changed: int, fits: bool) -> None:
@@ -386,12 +435,27 @@ def test_a_hunk_at_either_end_needs_its_neighbours(edited: int, changed: int, fi
             apply(patch, now)
 
 
-@pytest.mark.parametrize("distance", [3, 4, 13, 150])
-def test_a_hunk_among_equal_lines_has_the_context_that_makes_it_unique(distance: int) -> None:
+@pytest.mark.parametrize(("lines", "middle"), [("bcxdef", "cxd"), ("fedxcb", "dxc")])
+def test_no_more_context_is_left_out_than_has_to_be(lines: str, middle: str) -> None:
+    before, more = ("".join(f"{line}\n" for line in each) for each in (lines, f"q{middle}q"))
+    now = before.replace("b", "other") + more
+    patch = difference(before, before.replace("x", "mine"))
+    assert apply(patch, now) == now.replace("x", "mine", 1)
+
+
+@pytest.mark.parametrize(
+    ("distance", "context"),
+    [(3, 3), (4, 6), (6, 6), (7, 12), (12, 12), (13, 25), (25, 25), (26, 50), (50, 50), (51, 251)],
+)
+def test_a_hunk_among_equal_lines_has_the_context_that_makes_it_unique(
+    distance: int, context: int
+) -> None:
     before = "x\n" * 200 + "mark\n" + "x\n" * 200
     after = before.splitlines(keepends=True)
     after[200 + distance] = "y\n"
-    assert apply(difference(before, "".join(after)), before) == "".join(after)
+    patch = difference(before, "".join(after))
+    assert sum(line.startswith(" ") for line in patch.splitlines()) == context
+    assert apply(patch, before) == "".join(after)
 
 
 def test_a_conflict_shows_some_lines_of_each_side_and_counts_all() -> None:
@@ -404,29 +468,33 @@ def test_a_conflict_shows_some_lines_of_each_side_and_counts_all() -> None:
     hunks = "".join(f"@@ -1 +1 @@\n-{number}\n+y\n" for number in range(patches.MAX_HUNKS))
     with pytest.raises(PatchError, match=f", got {patches.MAX_HUNKS} in conflict") as caught:
         apply(f"--- a/m.py\n+++ b/m.py\n{hunks}", "x\n")
-    shown = caught.value.details.count("<<<<<<<")
-    assert caught.value.details.endswith(f"\n... {patches.MAX_HUNKS - shown} more conflicts")
+    with pytest.raises(PatchError, match="fit one place"):
+        apply(difference("\n\n", "\n\n!\n"), "\n\n\n")
+    assert caught.value.details.count("<<<<<<<") == 10
+    assert caught.value.details.endswith(f"\n... {patches.MAX_HUNKS - 10} more conflicts")
 
 
+HEAD = "--- a/m.py\n+++ b/m.py\n"
+LONG = f"{HEAD}@@ -1,99999 +1,99999 @@\n%s-x\n+y\n"
 HOSTILE = {
-    "many lines": "--- a/m.py\n+++ b/m.py\n@@ -1,100002 +1,100002 @@\n"
-    + " x\n" * 50_000
-    + "-x\n+y\n"
-    + " x\n" * 50_001,
-    "no diff": "hello\n",
-    "a new file": "--- /dev/null\n+++ b/m.py\n@@ -0,0 +1 @@\n+x\n",
-    "a removed file": "--- a/m.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
-    "another length": "--- a/m.py\n+++ b/m.py\n@@ -1,9 +1,9 @@\n-x\n+y\n",
-    "many hunks": "--- a/m.py\n+++ b/m.py\n" + "@@ -1 +1 @@\n-x\n+y\n" * (patches.MAX_HUNKS + 1),
+    LONG.replace("99999", "100000") % (" x\n" * 99_999): "hunks of 100000 lines at most",
+    "hello\n": "a unified diff, got another text",
+    "--- /dev/null\n+++ b/m.py\n@@ -0,0 +1 @@\n+x\n": "changes of files alone, got another one",
+    "--- a/m.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n": "changes of files alone, got another one",
+    f"{HEAD}@@ -1,9 +1,9 @@\n-x\n+y\n": "a unified diff, got Hunk is ",
+    HEAD + "@@ -1 +1 @@\n-x\n+y\n" * (patches.MAX_HUNKS + 1): "at most 2000 hunks, got more",
 }
 
 
-@pytest.mark.parametrize("case", HOSTILE)
-def test_a_hostile_patch_is_refused_in_one_short_line(case: str) -> None:
-    with pytest.raises(PatchError) as caught:
-        apply(HOSTILE[case], "x\n")
-    assert "\n" not in str(caught.value)
+@pytest.mark.parametrize(("text", "expected"), HOSTILE.items(), ids=HOSTILE.values())
+def test_a_hostile_patch_is_refused_in_one_short_line(text: str, expected: str) -> None:
+    with pytest.raises(PatchError, match=f"^[^\n]*: expected {expected}[^\n]*$") as caught:
+        apply(text, "x\n")
     assert len(str(caught.value)) < 400
+
+
+def test_a_patch_of_100000_lines_is_applied() -> None:
+    assert apply(LONG % (" x\n" * 99_998), "x\n" * 99_999) == "x\n" * 99_998 + "y\n"
 
 
 def test_a_patch_of_many_bytes_is_not_read(tmp_path: Path) -> None:
@@ -459,5 +527,7 @@ def test_a_patch_and_a_check_find_the_revisions_of_the_project(here: Path) -> No
         assert (done.code, done.out.splitlines()[0]) == (0, f"{file}: 1 hunk"), done.err
         assert run("check", place) == (0, f"{place}: up to date\n", "")
         assert run("update", "-q", place).code == 0
+    with paths.own_schemas(here / "own"):
+        assert rendering.inputs(Path("out"))[-1] == here / "out.patch"
     (here / "pyproject.toml").unlink()
     assert "--schemas DIR names a folder" in run("patch", "pkg").err

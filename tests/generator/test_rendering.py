@@ -16,7 +16,8 @@ import pytest
 import documents
 import mcpgen.spec
 from generator.command_line import Done, run
-from mcpgen import paths, schema
+from generator.tables import table
+from mcpgen import schema
 from mcpgen.package import rendering, settings
 
 pytestmark = pytest.mark.lengthy
@@ -208,25 +209,7 @@ def test_a_filter_gives_what_the_page_says(folder: Path, source: str) -> None:
     assert rendered(folder)["a.txt"] == FILTERS[source]
 
 
-WRONG = {
-    "\n{{ type.doc }}": ":2: expected a name or a literal in a template, got 'Hints on how",
-    "{{ type.nam }}": ":1: 'mcpgen.spec.values.Type object'",
-    "\n\n{{ 1 | x }}": ":3: No filter named 'x'",
-    "\n{% if %}": ":2: ",
-    "def (:": ": black could not format Annotations.py: ",
-    "{{ spec.__class__ }}": ":1: access to attribute",
-    "{% include 'x' %}": ":1: there is no template x",
-    "\n{{ type.members + 1 }}": ":2: can only concat",
-    "\n{{ type | python_type }}": ":2: expected the type of a member or of an item, got Type",
-    "{#---\npath = '{typ}.py'\n---#}": ":2: expected one of revision, extension, type, method, ",
-    "{#---\nlop = 'type'\n---#}": "#/lop: expected one of",
-    "{#---\npath = 'a.py'\nloop = 'type'\n---#}": ": expected a path of its own",
-    "{#---\npath = '../{type}'\n---#}": f": expected {paths.FILE_PATH}, got ../Annotations (rev",
-    "{#---\nwhere = 'type.x'\n---#}": ":2: type.x: ",
-    "{#---\nwhere = 'type ='\n---#}": ":2: type =: ",
-    "{#---\n\nloop =\n---#}": "#: expected TOML text, got Invalid value (at line 3, column 7)",
-    "{#---\nloop = 'type'\n": ":1: Missing end of",
-}
+WRONG: dict[str, str] = table("folder_templates")
 """Sources of a template `{type}.py.jinja`, with the error after its name."""
 
 
@@ -318,23 +301,7 @@ def test_an_error_says_what_it_was_rendered_for(folder: Path) -> None:
     assert render().err.endswith(f" (Tool.py: revision {NEWEST}, type Tool)\n")
 
 
-SETTINGS = {
-    '[naming.types]\nTol = "X"': (
-        '/naming/types/Tol: expected a type, the nearest being Tool, got "Tol"'
-    ),
-    '[naming.types]\nTool = "class"': "/naming/types/Tool: expected a name that Python can use",
-    '[naming.types]\nTool = "Root"': "/naming/types/",
-    '[naming.members]\n"Tool.nam" = "x"': (
-        "/naming/members/Tool.nam: expected a member as Type.member, the nearest being Tool.name"
-    ),
-    '[naming.revisions.2025-06-81]\nTool = "X"': (
-        "/naming/revisions/2025-06-81: expected one of the revisions 2024-11-05, "
-    ),
-    "[errata]\n2025-06-81 = []": "/errata/2025-06-81: expected one of the revisions 2024-11-05, ",
-    'filters = "f.py"': "/filters: expected --trusted with code of the folder, got",
-    'formatter = ["cat"]': "/formatter: expected --trusted",
-    "x = 1": "/x: expected one of the keys",
-}
+SETTINGS: dict[str, str] = table("folder_settings")
 
 
 @pytest.mark.parametrize("text", SETTINGS)
@@ -362,6 +329,7 @@ def test_filters_and_a_formatter_of_the_folder_need_trust(folder: Path) -> None:
     assert done.code == 2
     assert "give --trusted again if you trust it" in done.err
     assert run("check", "out", "--trusted").out == "out: up to date\n"
+    assert rendering.inputs(Path("out"))[0] == folder
     assert run("update", "out").code == 2
     assert run("update", "-q", "out", "--trusted").code == 0
 
@@ -384,12 +352,17 @@ def test_check_tells_what_changed(folder: Path) -> None:
     done = run("check", "out")
     assert (done.code, done.out.splitlines()[0]) == (1, "the template changed: a.txt.jinja")
     assert "\n-one\n+two\n" in done.out
-    assert json.loads(run("check", "out", "--json").out)["differing"] == ["a.txt"]
+    record = json.loads(run("check", "out", "--json").out)
+    assert (record["differing"], record["reasons"]) == (["a.txt"], done.out.splitlines()[:1])
     save(folder, **{"b.txt": "new\n"})
     assert run("check", "out").out.splitlines()[:2] == [
         "the template changed: a.txt.jinja",
         "the template changed: b.txt",
     ]
+    assert run("update", "out").out == f"out: 1 file created, 2 files updated ({NEWEST})\n"
+    save(folder, **{"b.txt.jinja": "{# the same #}new\n"})
+    (folder / "b.txt").unlink()
+    assert run("check", "out") == (0, "out: up to date\n", "")
     assert run("update", "-q", "out").code == 0
     save(folder.parent / "out", **{"a.txt": "mine\n"})
     done = run("check", "out")
@@ -397,6 +370,10 @@ def test_check_tells_what_changed(folder: Path) -> None:
     assert "edited by hand: a.txt" in run("update", "out").err
     assert run("update", "-q", "out", "--force").code == 0
     assert run("check", "out").code == 0
+    for name in ("a.txt", rendering.NAME):
+        moved = (folder.parent / "out" / name).rename(folder.parent / f"moved-{name}")
+        (folder.parent / "out" / name).symlink_to(moved)
+        assert f"got a link: {name};" in run("check", "out").err
 
 
 def test_an_update_moves_on_to_other_revisions(folder: Path) -> None:
@@ -418,12 +395,13 @@ def test_a_directory_that_holds_the_inputs_is_refused(folder: Path, out: str) ->
 def test_a_schema_file_and_an_extension_are_rendered(folder: Path) -> None:
     document = json.loads(run("export", NEWEST).out)
     save(folder.parent, **{"draft.json": json.dumps(document), "paint.json": PAINT.read_text()})
+    save(folder.parent, **{"facts.toml": ""})
     save(folder, **{"{revision}/{extension}.txt.jinja": "{{ extension.identifier }}"})
-    words = ("--schema", "draft.json", "--extension", "paint.json")
+    words = ("--schema", "draft.json", "--facts", "facts.toml", "--extension", "paint.json")
     assert [*rendered(folder, *words).values()] == ["com.example/paint"]
     inputs = [path.name for path in rendering.inputs(Path("out"))]
     assert inputs == ["own", "paint.json", "draft.json", "facts.toml", "errata.toml"]
-    assert "draft comes twice" in render(*words, "--schema", "draft.json").err
+    assert "draft comes twice" in render(*("--schema", "draft.json") * 2).err
     document["$defs"]["Tool"]["description"] = "Other."
     save(folder.parent, **{"draft.json": json.dumps(document)})
     save(folder, **{"a.txt": "x"})
@@ -437,12 +415,14 @@ def test_a_schema_file_and_an_extension_are_rendered(folder: Path) -> None:
 def test_a_directory_that_was_not_rendered_is_no_rendering(folder: Path) -> None:
     save(folder, **{"a.txt.jinja": "x"})
     assert run("render", "own", "-o", "out").err.endswith("got none\n")
-    assert run("render", "none", "-o", "out", "-r", NEWEST).code == 2
+    done = run("render", "none", "-o", "out", "-r", NEWEST)
+    assert done.err.endswith("none: expected a folder of templates, got none\n")
     assert run("render", "own", "-o", "out", "-r", NEWEST, "--facts", str(PAINT)).code == 2
     assert render().code == 0
     assert "options of packages" in run("update", "out", "--parts", "types").err
     out = folder.parent / "out"
     record = json.loads((out / rendering.NAME).read_text())
+    assert (out / rendering.NAME).read_text() == f"{json.dumps(record, indent=2)}\n"
     save(out, **{rendering.NAME: json.dumps({**record, "files": {"../x": "0"}})})
     assert "#/files/..~1x: expected a relative path" in run("update", "out").err
     (out / rendering.NAME).rename(out / "mcpgen.json")
@@ -464,18 +444,22 @@ def test_the_settings_of_a_project_render_folders(folder: Path) -> None:
     read = settings.read(project)
     assert read is not None
     assert [each.output for each in read.render] == ["docs/methods", "src/acme/typed"]
+    shown = "docs/methods: expected a rendered directory, got no mcpgen-render.json\n"
+    assert run("check").err.endswith(shown)
     assert run("-q").code == 0
     assert len([*(project / "src" / "acme" / "typed").glob("*.txt")]) == 2
     assert run("check", "-q").code == 0
     save(project / "pages", **{"a.txt": "x"})
     assert run("check", "-q").code == 1
     assert run("update", "-q").code == 0
-    others = text.replace('revisions = ["latest"]', 'revisions = ["all"]')
-    save(project, **{"pyproject.toml": others})
-    done = run("check")
-    changed = "the settings changed: revisions; run mcpgen"
-    assert (done.code, done.out.splitlines()[0]) == (1, changed)
-    assert run("-q").code == 0
+    latest = 'revisions = ["latest"]'
+    every = 'revisions = ["all"]'
+    for names, other in (("errata", f"{latest}\nerrata = false"), ("revisions, errata", every)):
+        save(project, **{"pyproject.toml": text.replace(latest, other)})
+        done = run("check")
+        changed = f"the settings changed: {names}; run mcpgen"
+        assert (done.code, done.out.splitlines()[0]) == (1, changed)
+        assert run("-q").code == 0
 
 
 def test_the_small_example_of_the_page_is_a_table_of_methods(folder: Path) -> None:

@@ -13,10 +13,11 @@ import pytest
 
 import documents
 from generator.command_line import run
+from generator.tables import table
 from generator.test_cli import OLDEST
 from mcpgen.errors import SettingsError
 from mcpgen.package import manifest, settings
-from mcpgen.package.settings import MirrorSettings, PackageSettings, Settings
+from mcpgen.package.settings import MirrorSettings, PackageSettings, RenderSettings, Settings
 from mcpgen.project.commands import differences
 
 pytestmark = pytest.mark.costly
@@ -81,16 +82,21 @@ def test_a_package_has_each_key_of_the_table(tmp_path: Path) -> None:
     assert config.templates(package) == tmp_path / "templates"
     assert config.patch(package) == tmp_path / "a.patch"
     assert (config.templates(few), config.patch(few)) == (None, None)
+    assert (few.errata, few.gitattributes, RenderSettings("a", "b").errata) == (True, True, True)
+    assert (few.strict, few.keep_old_modules) == (False, False)
     with chdir(tmp_path):  # paths are named from here
         assert (config.directory(few), config.patch(package)) == (Path("b"), Path("a.patch"))
 
 
 def test_several_packages_are_an_array_of_tables(tmp_path: Path) -> None:
-    text = "[[tool.mcpgen.packages]]\noutput='a'\nrevisions=['all']\n" * 2
+    text = "[[tool.mcpgen.packages]]\noutput='a'\nrevisions=['all']\nfeatures='used'\n" * 2
     with pytest.raises(SettingsError, match="packages/1/output: expected a directory of its own"):
         settings.read(save_settings(tmp_path, text))
     config = read_settings(tmp_path, text.replace("'a'", "'b'", 1))
-    assert [package.output for package in config.packages] == ["b", "a"]
+    assert [(own.output, *own.features) for own in config.packages] == [
+        ("b", "used"),
+        ("a", "used"),
+    ]
 
 
 def test_settings_come_from_the_nearest_folder_that_has_some(tmp_path: Path) -> None:
@@ -104,7 +110,7 @@ def test_settings_come_from_the_nearest_folder_that_has_some(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[tool]\nmcpgenerator = 1\n", "tool = 1 # mcpgen"],
+    ["", "[tool]\nmcpgenerator = 1\n", "tool = 1 # mcpgen", "no TOML ["],
 )
 def test_a_project_without_the_table_has_no_settings(text: str, tmp_path: Path) -> None:
     assert settings.read(save_settings(tmp_path, text)) is None
@@ -119,46 +125,16 @@ server = "python other.py"
 output = "src/acme/mirror"
 """
 
-RENDER = "[[tool.mcpgen.render]]\ntemplates = 'a'\noutput = 'b'\nrevisions = ['all']\n"
-HOOKS = "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\nhooks = "
-
-WRONG = {
-    HOOKS + "[['black', '{output}'], []]": "/hooks/1: expected a program and its arguments",
-    HOOKS
-    + "[['black', 'a{outputs}']]": '/hooks/0: expected no placeholder but {output}, got "{outp',
-    "[tool.mcpgen]\nrevison = ['all']\noutput = 'a'": "the nearest being revisions, got",
-    "[tool.mcpgen]\nrevisions = ['all']": "expected the key output",
-    "[tool.mcpgen]\noutput = 'a'": "expected revisions or schemas, got",
-    "[tool.mcpgen]\nrevisions = ['all']\noutput = '/a'": "expected a path relative to the file",
-    "[tool.mcpgen]\nrevisions = ['all']\noutput = '../a'": "for one elsewhere: mcpgen -o DIR",
-    "[tool.mcpgen]\npackages = []": "/packages: expected a package at least",
-    "[tool.mcpgen]\noutput='a'\n[[tool.mcpgen.packages]]\noutput='b'": "expected the keys of a",
-    '[tool.mcpgen]\nrevisions = ["all"]\noutput = "a\\u0000"': "/output: expected a path within",
-    "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\npatch = '../a'": "/patch: expected a path",
-    "[[tool.mcpgen.packages]]\noutput = 'a'\nschemas = ['a']\n"
-    "[[tool.mcpgen.packages]]\noutput = 'b'": "#/tool/mcpgen/packages/1: expected revisions or sch",
-    RENDER.replace("revisions", "# "): "/render/0: expected revisions or schemas",
-    RENDER.replace("'b'", "'/b'"): "/render/0/output: expected a path relative to the file",
-    RENDER.replace("'a'", "'../a'"): "/render/0/templates: expected a path within",
-    RENDER + "patch = '../c'": "/render/0/patch: expected a path within",
-    "[tool.mcpgen]\ncalls = ['a.py', '../b.py']": "/calls/1: expected a path within",
-    "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\nschemas_dir = 1": "/schemas_dir: expected a",
-    MIRROR.replace("src/acme/mirror", "/mirror"): "/mirror/output: expected a directory beside",
-    MIRROR.replace("[tool.mcpgen.mirror]", "parts = ['client']\n[tool.mcpgen.mirror]"): (
-        '/mirror: expected a first package with the parts client and server, got ["client"]'
-    ),
-    MIRROR + "file = 'tools.json'": '/mirror: expected either file or server, got "both"',
-    MIRROR.replace("server =", "#"): '/mirror: expected either file or server, got "neither"',
-    MIRROR.replace("src/acme/mirror", "mirror"): "expected a directory beside src/acme/protocol",
-    MIRROR.replace("acme/mirror", "acme/my-mirror"): "expected a directory that Python can import",
-}
+WRONG: dict[str, tuple[str, str]] = table("settings")
 
 
-@pytest.mark.parametrize("text", WRONG)
-def test_invalid_settings_are_named_with_their_place(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG)
+def test_invalid_settings_are_named_with_their_place(
+    text: str, expected: str, tmp_path: Path
+) -> None:
     with pytest.raises(SettingsError) as raised:
         settings.read(save_settings(tmp_path, text))
-    assert WRONG[text] in str(raised.value)
+    assert expected in str(raised.value)
 
 
 def test_a_mirror_is_no_link_out_of_the_project(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
 from generator.draft_packages import definitions_of, save_schema, with_request
-from generator.schemas import TEXT
+from generator.schemas import TEXT, ref
 from mcpgen import cache, schema
 
 pytestmark = [pytest.mark.costly, pytest.mark.usefixtures("here")]
@@ -38,9 +38,12 @@ def test_an_edited_draft_is_compared_with_its_state_before(
 ) -> None:
     save_schema(here, with_request(OLD, "Paint", "tools/paint"))
     run("-q", "--schema", "schema.json", *FEW, "-o", "pkg")
-    edited = with_request(OLD, "Draw", "canvas/draw")
+    edited = with_request(OLD, "Paint", "tools/paints")
     edited["Tool"]["properties"]["colour"] = TEXT
     edited["ServerNotification"]["anyOf"].pop()
+    capabilities = edited["ClientCapabilities"]["properties"]
+    edited["Modes"] = capabilities["elicitation"]
+    capabilities["elicitation"] = ref("Modes")  # the same values as before
     save_schema(here, edited)
     assert report(run("update", "pkg")) == snapshot
 

@@ -10,6 +10,7 @@ import pytest
 from documents import examples
 from generator.command_line import run
 from generator.selections import NEWEST
+from generator.tables import table
 from mcpgen.errors import UsageError
 from mcpgen.model.choice import whole_features
 from mcpgen.model.feature_table import FEATURES
@@ -20,105 +21,12 @@ CONTEXT = "from pkg import Context\nasync def tool(ctx: Context[None]) -> None:\
 CLIENT = "import pkg\nasync def main():\n    async with pkg.connect('x') as client:\n        "
 
 USES = {
-    # A name of the package, by each way of importing it.
-    "from pkg import Depends": "dependencies",
-    "import pkg as p\np.Depends": "dependencies",
-    "from pkg import *\nDepends(1)": "dependencies",
-    "from pkg.server.toolkit.dependencies import Depends": "dependencies",
-    "def late():\n    from pkg import KeyRing": "scaling",
-    "if TYPE_CHECKING:\n    from pkg import RouteRequest": "routes",
-    # Members of a server, a context and a client.
     **{f"{SERVER}server.{name}": each.name for each in FEATURES for name in each.server_members},
     **{f"{CONTEXT}ctx.{name}": each.name for each in FEATURES for name in each.context_members},
     **{f"{CLIENT}client.{name}": each.name for each in FEATURES for name in each.client_members},
-    SERVER + "@server.prompt\ndef a(): ...": "prompts",
-    SERVER + "getattr(server, 'mount')": "mount",
-    SERVER + "Server.from_openapi({}).mount": "openapi mount",
-    # Options.
-    "from pkg import Server as S\nS('a', discovery='search')": "discovery",
-    "from pkg import Server\nServer('a', slow_after=2)": "slow_calls",
-    SERVER + "@server.tool(ui='a')\ndef a(): ...": "apps",
-    "from pkg import Server\nServer('a', state_key=b'k')": "elicitation",
-    "from pkg import KeyRing, Server\nServer('a', state_key=b'k')": "scaling",
-    SERVER + "Server('a', state_key=b'k').asgi(shared='redis://a')": "scaling shared",
-    SERVER + "@server.tool(input_schema={})\ndef a(): ...": "schemas",
-    SERVER + "server.asgi(shared='redis://a')": "shared",
-    SERVER + "server.asgi(retry=2)": "resume",
-    "from pkg import Server\nServer('a', compatibility='mcp-1')": "compatibility",
-    "from pkg import connect_sync\nconnect_sync('a', restart=True)": "restart sync",
-    "from pkg import connect\nconnect('a', lock='mcp.lock.json')": "lock",
-    "from pkg import connect\nconnect('mcp.json')": "groups",
-    CLIENT + "await client.call_tool('a', returns=str)": "returns",
-    CLIENT + "await client.call_tool('a', task=True)": "tasks",
-    "from pkg import FileInput, SyncClientGroup": "files groups sync",
-    "from pkg import OAuth": "auth",
-    "from pkg import log_requests": "telemetry",
-    SERVER + "@server.tool(ui='a')\ndef f(server: int): ...": "apps",
-    "from pkg import Server\nclass A(Server):\n"
-    "    def __init__(self): super().__init__('a', discovery='x')": "discovery",
-    "super().__init__(discovery='x')": "",
-    "class A: ...\nA(discovery='x')": "",
-    # Commands and variables, also in texts that are no Python.
-    "run('python', '-m', 'pkg', 'list')": "commands",
-    "'python -m pkg serve app:server'": "serve",
-    "python -m pkg config a:b --client zed": "config",
-    'CMD ["python", "-m", "pkg", "serve", "a", "--reload"]': "reload serve",
-    "python -m pkg inspect a --web": "commands inspector",
-    "environ['MCP_TRACE'] = 'a'": "trace",
-    "import mcpgen.sdk_names": "",
-    # The class of a value, by assignment, annotation, inheritance and attributes.
-    "from pkg import Server\nclass Mine(Server): ...\nMine('a').mount": "mount",
-    "from pkg import Server\nclass A(int, Server): ...\nclass B(A): ...\nB('a').mount": "mount",
-    "from pkg import Server\ndef f(a: 'Server | None'): a.mount": "mount",
-    "from pkg import Server\ndef f() -> 'Server': ...\nf().mount": "mount",
-    "from pkg import Server\n(x := Server('a')).mount": "mount",
-    "from pkg import Server\nif x := Server('a'): x.mount": "mount",
-    "from pkg import Server\n(None or (1 if a else Server('a'))).mount": "mount",
-    "from pkg import Server\na = None\nif b: a = Server('a')\na.mount": "mount",
-    "import pkg\nclass A:\n    def __init__(self): self.s = pkg.Server('a')\n"
-    "    def f(self): self.s.mount": "mount",
-    "class A:\n    def f(self): self.s: 'pkg.Server' = a\nimport pkg\n"
-    "def f(a: A): a.s.mount": "mount",
-    "from pkg.testing import connected\nasync def f():\n"
-    "    async with connected(server) as pair:\n        pair.client.listen": "subscriptions",
-    "from pkg import Server\nclass A:\n    s = Server('a')\n    s.mount": "mount",
-    "from pkg import Server\nclass A: s = Server('a')\nA().s.mount": "mount",
-    "from pkg import Server\nclass A:\n    def f(self, o): o.s = Server('a')\n    def g(self):"
-    " self.s.mount; self.s.mount()": "mount",
-    "from pkg import Server\ndef f(): a = A().s; a.mount\nclass A: s = Server('a')": "mount",
-    "from pkg import Server\ns: Server | None = f()\ns.mount": "mount",
-    # Values of unknown class: what is called counts, unless clients always have it.
-    "def f(s): s.mount(1)": "mount",
-    "def f(s):\n    @s.mount\n    def g(): ...": "mount",
-    "a = 1\nf = lambda a: a.mount()": "mount",
-    "a, b = c\na.mount()": "mount",
-    "a = 1\na = b[0]\na.mount()": "mount",
-    "a = b[0]\na = 1\na.mount()": "mount",
-    "for a in b: a.mount()": "mount",
-    "def f(s): s.method": "",
-    "def f(s): getattr(s, 'mount')": "",
     "def f(q):\n" + "    q = q.mount()\n" * 300: "mount",
     "def f(s): return " + "a + " * 900 + "s.mount()": "mount",
-    "async def f(c): await c.call_tool('a')": "",
-    # Values of others.
-    "from fastapi import FastAPI\napp = FastAPI()\n@app.middleware('http')\ndef f(): ...": "",
-    "from pkg import connect\nasync def f():\n    async with connect('a') as c:\n"
-    "        c.list_tools": "",
-    "[].mount()": "",
-    "[].a.mount()": "",
-    "a = b[0]\ndef f():\n    try: ...\n    except E as a: a.mount()": "",
-    "def f(a: 'Server |'): a.mount()": "",
-    "from pkg import *\nfrom os import *\nDepends": "dependencies",
-    "Server('a').mount": "",
-    "a = b[0]\ndef f(*a): a.mount()": "",
-    "class A:\n    a = b[0]\na.mount()": "",
-    "from pkg import Depends\ndef f(a: Depends): a.mount": "dependencies",
-    "from pkg import Server\ndef f(): a = Server('a')\na.mount()": "",
-    "from pkg import Server\nf = lambda: (a := Server('a'))\na.mount()": "",
-    "server.mount(": "",  # no Python
-    "from pkg import Server, Context, ToolError, connect": "",
-    "from pkgs import Depends": "",
-    "from pkg import Server\nServer('a', discovery=None)": "",
+    **{code: names for group in table("uses").values() for code, names in group.items()},
 }
 """Code, with the features that it uses of the package `pkg`."""
 
@@ -194,6 +102,7 @@ def test_further_words_add_and_take_away() -> None:
     assert whole_features(words) == {"mount", "trace"}
 
 
+VARIANTS = "add_tool_variant('a', 'b')\nserver.add_tool_variant('c', 'd')"
 PYPROJECT = """
 [tool.mcpgen]
 output = "src/acme/protocol"
@@ -217,19 +126,21 @@ def project(tmp_path: Path) -> Path:
 
 def test_check_reports_missing_and_unused_features(project: Path) -> None:
     done = run(cwd=project)
-    assert "feature mount: src/acme/app.py:4 uses Server.mount" in done.out
+    assert "feature mount: src/acme/app.py:4 uses Server.mount" in done.out.splitlines()
     [use] = json.loads(run("--json", cwd=project).out)["uses"]
     assert [*use.values()] == ["mount", "src/acme/app.py", 4, "Server.mount"]
     assert run("check", cwd=project).code == 0
 
     app = project / "src" / "acme" / "app.py"
-    app.write_text(app.read_text().replace("mount(server)", "add_tool_variant('a', 'b')"))
+    app.write_text(app.read_text().replace("mount(server)", VARIANTS))
     done = run("check", cwd=project)
     assert done.code == 1
     assert "lacks the feature variants: src/acme/app.py:4 uses Server.add_tool_var" in done.out
     assert "has the feature mount, which nothing uses" in done.out
 
-    run("update", cwd=project)
+    assert done.out.endswith("protocol: other features are used; run mcpgen update\n")
+    shown = "feature variants: src/acme/app.py:4 uses Server.add_tool_variant and 1 other place"
+    assert shown in run("update", cwd=project).out.splitlines()
     assert run("check", cwd=project).code == 0
     record = json.loads((project / "src/acme/protocol/mcpgen.json").read_text("utf-8"))
     assert record["options"]["sources"] == ["../.."]
@@ -240,7 +151,7 @@ def test_a_package_without_settings_remembers_its_sources(project: Path) -> None
     (project / "pyproject.toml").unlink()
     package = Path("src/acme/protocol")
     words = ("--revision", NEWEST, "--features", "used,trace", "-o", package)
-    assert run(*words, cwd=project).code == 0
+    assert "feature mount: " in run(*words, cwd=project).out
     done = run("update", package, "--features", "-trace", cwd=project)
     assert done.code == 0, done.err
     assert run("check", package, cwd=project).code == 0
@@ -248,6 +159,19 @@ def test_a_package_without_settings_remembers_its_sources(project: Path) -> None
     assert done.code == 0, done.err
     (project / "src" / "acme" / "app.py").unlink()
     assert run("check", package, cwd=project).code == 0
+
+
+def test_an_update_reads_the_recorded_sources_or_those_that_are_named(project: Path) -> None:
+    (project / "pyproject.toml").rename(project / ".git")  # still a project
+    (project / "tools").mkdir()
+    (project / "tools" / "a.py").write_text("from acme.protocol import Depends")
+    words = ("--revision", NEWEST, "--features", "used", "--sources", "tools")
+    expected = "feature dependencies: tools/a.py:1 uses Depends"
+    for command in ((*words, "-o"), ("update",)):
+        done = run(*command, "src/acme/protocol", cwd=project)
+        assert [line for line in done.out.splitlines() if "feature" in line] == [expected]
+    done = run("update", "--sources", "src", "src/acme/protocol", cwd=project)
+    assert "feature mount: " in done.out
 
 
 @pytest.mark.parametrize(

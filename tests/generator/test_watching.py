@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -138,6 +140,38 @@ def test_options_replace_the_inputs_that_a_manifest_names(
     assert own == (paths.schema_dir(), paths.templates_dir(), tmp_path.resolve())
     assert [path.name for path in others] == expected.split()
     assert all(path.is_absolute() for path in others)
+    assert watching.inputs(commands.PackageOptions(), Path("none")) == own[:2]
+    bare = replace(RECORD, revisions={}, extensions={}, templates=manifest.Templates())
+    (tmp_path / "pkg" / manifest.NAME).write_text(
+        replace(bare, patch=manifest.PatchOrigin()).text()
+    )
+    assert watching.inputs(commands.PackageOptions(), Path("pkg")) == own[:2]
+
+
+def test_each_change_of_an_input_runs_the_command_again(
+    root: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (here / "pages" / "more").mkdir(parents=True)
+    for name in ("facts.toml", "pages/a.txt"):
+        (here / name).touch()
+
+    def report(*folders: Path, watch_filter: Callable[[int, str], bool], **options: object) -> Any:
+        assert folders == (here, here / "pages", here / "pages" / "more")
+        assert options.pop("yield_on_timeout") is True
+        assert [*options.values()] == [200, 500, False, False], options
+        print("begins", file=sys.stderr, flush=True)
+        yield set()
+        changed = [f"{here / name}" for name in ("pages/more/b", "other", "facts.toml")]
+        yield {(1, path) for path in changed if watch_filter(1, path)}
+        yield set()
+
+    monkeypatch.setitem(sys.modules, "watchfiles", SimpleNamespace(watch=report, Change=int))
+    monkeypatch.setenv("PYTHONPATH", f"{root / 'generator'}")
+    watching.watch(["--bogus", "--watch"], [here / "facts.toml", here / "pages"])
+    run = "mcpgen: error: no such option '--bogus'\n"
+    waits = "waiting for changes; Ctrl-C ends this\n"
+    expected = f"begins\n{run}{waits}changed: b, facts.toml\n{run}"
+    assert capfd.readouterr() == ("", expected)
 
 
 def test_watching_names_the_library_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -560,8 +560,7 @@ def check(console: Console, directory: Path, options: PackageOptions) -> finding
         McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
     """
     record = directories.read_manifest(directory)
-    named_of = record if options.schemas else None
-    named = _named_sources(options, directory, named_of)
+    named = _named_sources(options, directory, record)
     report = checking.check(directory, named, trusted=options.trusted)
     disagreements = [*_feature_disagreements(directory, record)]
     console.record(
@@ -616,9 +615,9 @@ def _feature_disagreements(directory: Path, record: manifest.Manifest | None) ->
         directory: The package.
         record: Its manifest. Packages whose features were named have no disagreements.
     """
-    options = None if record is None else record.options
-    if record is None or options is None or not options.sources:
+    if record is None or not record.options.sources:
         return
+    options = record.options
     sources = _recorded_program(directory, record)
     used_by = _used_by(options.words, sources, directory, record.package)
     assert used_by is not None  # or there would be no sources

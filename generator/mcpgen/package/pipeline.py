@@ -136,7 +136,7 @@ def _spec_of(
     parts = {*request.selection.parts}
     if parts != {"types"}:
         peers = bool(parts - {"types", "protocol"})
-        server = not parts or bool(parts & {"all", "server"})
+        server = bool(parts & {"all", "server"})
         core_check.expect_core(built, source.base, absent, peers=peers, server=server)
     for note in built.models.normal.notes:
         report(

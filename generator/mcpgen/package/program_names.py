@@ -293,7 +293,6 @@ class _Quoted(ast.expr):
     """A module by its name, in the place of an expression."""
 
     def __init__(self, module: str) -> None:
-        super().__init__()
         self.module = module
 
 

@@ -82,10 +82,10 @@ class RenderRequest:
     templates: Path
     directory: Path
     sources: tuple[Source, ...]
-    extensions: tuple[ExtensionFile, ...] = ()
-    errata: bool = True
-    trusted: bool = False
-    patch: Patch | None = None
+    extensions: tuple[ExtensionFile, ...]
+    errata: bool
+    trusted: bool
+    patch: Patch | None
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,14 @@ class RenderOptions:
     """
 
     templates: Path
-    revisions: tuple[str, ...] = ()
-    schemas: tuple[Path, ...] = ()
-    facts: Path | None = None
-    extensions: tuple[str, ...] = ()
-    errata: bool = True
+    revisions: tuple[str, ...]
+    schemas: tuple[Path, ...]
+    facts: Path | None
+    extensions: tuple[str, ...]
+    errata: bool
     trusted: bool = False
     patch: Path | None = None
-    root: Path | None = field(default=None, repr=False)
+    root: Path | None = None
 
 
 def new_request(options: RenderOptions, directory: Path) -> RenderRequest:

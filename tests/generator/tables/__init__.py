@@ -1,4 +1,4 @@
-"""Tables of tests that are JSON in any case: schemas, lists of servers, and recorded messages."""
+"""Tables of tests that are JSON in any case: schemas, lists of servers, messages, and programs."""
 
 from __future__ import annotations
 
