@@ -86,15 +86,7 @@ def test_a_reply_is_shown_in_words(reply: Reply, text: str) -> None:
     assert reply.text == text
 
 
-@pytest.mark.parametrize(
-    ("capabilities", "tools", "subscribe"),
-    [
-        (5, False, False),
-        ({"tools": None, "resources": {"subscribe": False}}, False, False),
-        ({"tools": False, "resources": True}, False, False),
-        ({"tools": 0, "resources": {"subscribe": 0}}, True, True),
-    ],
-)
+@pytest.mark.parametrize(("capabilities", "tools", "subscribe"), table("declared"))
 def test_a_capability_is_declared_by_any_value(
     capabilities: Any, tools: bool, subscribe: bool
 ) -> None:
