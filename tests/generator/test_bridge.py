@@ -14,6 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 from generator.command_line import run
 from generator.diff_schemas import facts_with, message, protocol
 from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
+from generator.tables import table
 from mcpgen import schema
 from mcpgen.diff import bridge, bridge_report, load
 from mcpgen.diff.bridge import Bridge
@@ -28,43 +29,9 @@ FORMS = {
 }
 EVIL = "\x1b[31m<b>|`*"
 NOTE, PICTURE = (obj("type", type=const(name), **{name: TEXT}) for name in ("note", "picture"))
-FLAG: Any = {"type": "boolean"}
-EITHER, OTHER = {"anyOf": [TEXT, COUNT]}, {"anyOf": [COUNT, FLAG]}
-LIST, LISTS = ({"type": "array", "items": items} for items in (TEXT, COUNT))
-MAP: Any = {"type": "object", "additionalProperties": TEXT}
+AC = obj("a", a=TEXT, b=obj("", c=TEXT))
 LOOP = obj("", next=ref("Loop"), size=TEXT)
-AB, AC = obj("a", a=TEXT, b=obj("", c=TEXT, d=COUNT)), obj("a", a=TEXT, b=obj("", c=TEXT))
-RED, BLUE = (obj("type", type=const(kind), size=TEXT) for kind in ("red", "blue"))
-ONE_OF: dict[str, tuple[Any, Any]] = {
-    "same": (TEXT, TEXT),
-    "absent": (TEXT, None),
-    "new": (None, TEXT),
-    "anything": ({}, TEXT),
-    "free": (TEXT, {}),
-    "either": (EITHER, OTHER),
-    "fixed": ({"enum": ["a", 1, None]}, {"enum": ["a"]}),
-    "fixed_text": ({"enum": ["a", 1]}, TEXT),
-    "fixed_count": (const("a"), COUNT),
-    "list": (LIST, LISTS),
-    "list_of_any": ({"type": "array"}, LIST),
-    "no_list": (LIST, TEXT),
-    "a_list": (TEXT, LIST),
-    "map": (MAP, {**MAP, "additionalProperties": COUNT}),
-    "map_of_any": ({"type": "object"}, MAP),
-    "closed": (MAP, {"type": "object", "additionalProperties": False}),
-    "members": (AB, AC),
-    "no_object": (AB, TEXT),
-    "empty": (obj(), obj("", a=TEXT)),
-    "objects": ({"anyOf": [AB, MAP]}, {"anyOf": [AC, MAP]}),
-    "content": (any_of("Note", "Picture"), ref("Note")),
-    "blocks": (any_of("Note", "Picture"), ref("Note")),
-    "kinds": (any_of("Note", "Picture"), any_of("Scrap", "Other")),
-    "kinds_of_two": ({"anyOf": [RED, BLUE]}, {"anyOf": [RED, obj("type", type=const("blue"))]}),
-    "loop": (ref("Loop"), ref("Loop")),
-    "_meta": (AB, AC),
-    "ttlMs": (COUNT, None),
-    "inputResponses": (MAP, None),
-}
+ONE_OF: dict[str, list[Any]] = table("bridge_members")
 """Members before and after."""
 FEW = ("absent", "_meta", "ttlMs", "content")
 

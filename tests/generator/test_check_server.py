@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sys
@@ -10,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from anyio.abc import TaskGroup
 
 from generator.check_server.areas import RULES
 from generator.check_server.protocol import pretty
@@ -18,9 +21,13 @@ from generator.check_server.rows import NEW, OLD
 from generator.check_server.tiny_server import runs_on
 from generator.command_line import run, run_on_terminal, script_command
 from generator.shop_sessions import PACKAGES, Serving
+from generator.tables import table
+from kit.limits import SetLimit
 from mcpgen import schema
+from mcpgen.check_server.connections import Reply
 from mcpgen.check_server.rules import FILE, rules
 from mcpgen.check_server.runner import CHECKS
+from mcpgen.check_server.stdio_connection import ExitGrace, StdioConnection, open_stdio
 from requirements.server_rules import text as rules_text
 
 pytestmark = pytest.mark.costly
@@ -174,11 +181,65 @@ def test_a_server_that_cannot_be_checked_is_one_error(
     assert "Traceback" not in done.err
 
 
+PROGRAMS: dict[str, list[Any]] = table("stdio_programs")
+"""Programs, the size of what is sent to them, a timeout, and the reply's reason or result."""
+
+
+async def open_program(
+    program: str, timeout: float, grace: ExitGrace, tasks: TaskGroup
+) -> StdioConnection:
+    """A connection to a program."""
+    command = [sys.executable, "-ISc", f"import json, os, sys, threading\n{program}"]
+    return await open_stdio(command, {}, tasks, timeout, grace)
+
+
+@pytest.mark.parametrize(
+    ("program", "size", "timeout", "expected"),
+    [
+        pytest.param(*row, id=case, marks=pytest.mark.slow if "closes" in case else ())
+        for case, row in PROGRAMS.items()
+    ],
+)
+def test_the_end_of_a_connection_has_a_reason(
+    program: str, size: int, timeout: float, expected: object, set_limit: SetLimit
+) -> None:
+    set_limit("mcpgen.check_server.connections.FLOOD_BYTES", 50)
+
+    async def send() -> Reply:
+        async with anyio.create_task_group() as tasks:
+            connection = await open_program(program, timeout, ExitGrace(0.1), tasks)
+            reply = await connection.send(b"{}".ljust(size), [1] if size == 2 else [])
+            await connection.close()
+        return reply
+
+    reply = anyio.run(send)
+    assert (reply.reason or reply.result) == expected
+
+
+def test_a_process_that_runs_on_is_killed_though_the_check_is_cancelled() -> None:
+    grace = ExitGrace(0.2)
+
+    async def close() -> int:
+        async with anyio.create_task_group() as tasks:
+            program = "print(os.getpid(), flush=True)\nthreading.Event().wait(20)"
+            connection = await open_program(program, 20, grace, tasks)
+            await connection.settle(20)
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await connection.close()
+            tasks.cancel_scope.cancel()
+        return int(connection.received[0].data)
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(anyio.run(close), 0)
+    assert grace == ExitGrace(0.1)
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["./no-such-program"], "expected a server that"),
-        (["http://127.0.0.1:1/mcp"], "expected a server that"),
+        (["./no-such-program"], "expected a server that starts, got"),
+        (["http://127.0.0.1:1/mcp"], "expected a server that speaks one of"),
         ([], "expected a URL, a command"),
         ([TINY, "--rule", "tools.nothing"], "expected a rule or an area"),
         ([TINY, "--revision", "1999-01-01"], "1999-01-01"),

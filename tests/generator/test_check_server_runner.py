@@ -9,6 +9,7 @@ import pytest
 from generator.check_server.judging import (
     MemoryConnection,
     answer_in_turn,
+    answer_over_http,
     find,
     find_in_tiny,
     line_of,
@@ -25,7 +26,7 @@ from generator.check_server.rows import (
     says,
 )
 from mcpgen import schema
-from mcpgen.check_server.connections import Reply
+from mcpgen.check_server.connections import Connection, Reply
 from mcpgen.check_server.runner import Findings, select_checks
 from mcpgen.errors import ServerError
 
@@ -58,13 +59,13 @@ def test_a_server_that_falls_silent_is_judged_by_what_it_sent() -> None:
     findings = findings_of(silent, "jsonrpc.response-same-id", *rules, *records)
     assert outcomes(findings) == {
         "ping.answered": "passed:  | ",
-        "jsonrpc.request-id-type": 'broken: a result for the id "abc" | no answer',
+        "jsonrpc.request-id-type": 'broken: a result for the id "abc" | nothing came',
         "jsonrpc.response-same-id": 'broken: a response with the id "7001" | no answer',
-        "progress.token-type": "broken: an answer | silence: no answer",
+        "progress.token-type": "broken: an answer | silence: nothing came",
         "jsonrpc.version-member": "passed:  | ",
         "jsonrpc.result-object": "passed:  | ",
     }
-    assert findings.lost == {OLD: "the server answers no longer: no answer"}
+    assert findings.lost == {OLD: "the server answers no longer: nothing came"}
 
 
 @pytest.mark.parametrize("failures", [0, 1, 2])
@@ -85,7 +86,7 @@ def test_a_session_is_opened_in_two_attempts(failures: int) -> None:
         ([REFUSED], OLD, 'error 1 ("no")'),
         ([{"result": 5}], OLD, "result 5"),
         (opening()[:1], "2025-06-18", f"the version {OLD} in place of 2025-06-18"),
-        ([None], OLD, "no answer"),
+        ([None], OLD, "nothing came"),
         ([OK], NEW, f"a result of server/discover without {NEW}: result {{}}"),
         (
             [says(supportedVersions=[OLD])],
@@ -98,6 +99,11 @@ def test_a_server_of_no_revision_is_one_error(first: list[Any], name: str, came:
     with pytest.raises(ServerError) as caught:
         findings_of(first, "ping", name=name)
     assert str(caught.value) == f"raw: expected a server that speaks one of {name}, got {came}"
+
+
+def test_a_silent_server_of_three_revisions_is_one_error() -> None:
+    with pytest.raises(ServerError, match=r"2025-06-18, got nothing came$"):
+        findings_of([None] * 5, COMPARING, name="2025-06-18")
 
 
 def test_other_revisions_are_asked_for_checks_that_compare_them() -> None:
@@ -138,6 +144,26 @@ def test_long_texts_of_a_server_are_cut() -> None:
     broken, other = findings_of([*opening(), *opened, listed], *rules).outcomes
     assert broken.expected == f"type object in the inputSchema of {'n' * 366}..."
     assert (other.state, other.why) == ("not applicable", "the server declares no logging")
+    typed = (200, OK, {"content-type": "t" * 500})
+    over_http = ("http.request-reply-type", "http.stream-end-after-response")
+    begin = answer_over_http([*opening(), *opening(), typed, typed])
+    broken, other = find(begin, OLD, select_checks(over_http)).outcomes
+    assert broken.actual == f"status 200 with {'t' * 384}..."
+    assert other.why == f"responses are no streams: {'t' * 374}..."
+
+
+def test_a_session_that_is_not_opened_breaks_a_rule() -> None:
+    left = iter([answer_in_turn([*opening(), *opening()])] * 3)
+
+    def connect() -> Connection:
+        for begin in left:
+            return begin()
+        raise ServerError("no process")
+
+    (outcome,) = find(connect, OLD, select_checks(("lifecycle.initialize-first",))).outcomes
+    assert (outcome.state, outcome.expected, outcome.actual) == (
+        *("broken", "a session", "no process"),
+    )
 
 
 @pytest.mark.parametrize(("refusals", "ended"), [(0, ""), (1, ""), (2, ""), (0, "it ended")])

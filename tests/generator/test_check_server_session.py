@@ -10,9 +10,21 @@ import pytest
 
 from generator.check_server.judging import answer_in_turn, answer_over_http, session_to
 from generator.check_server.rows import NEW, OK, OLD, OLDEST, refused, says
-from mcpgen.check_server.connections import Received, Reply, answer_to, parse_messages
+from generator.tables import table
+from mcpgen.check_server.connections import (
+    FLOOD_BYTES,
+    FLOOD_MESSAGES,
+    MESSAGE_LIMIT,
+    Received,
+    Reply,
+    answer_to,
+    flood,
+    parse_messages,
+)
 from mcpgen.check_server.outcomes import BrokenRuleError
 from mcpgen.check_server.session import ServerSilentError
+
+FLOODED = f"the server wrote more than {FLOOD_MESSAGES} lines or {FLOOD_BYTES} bytes"
 
 
 def responses(*messages: Any) -> list[Received]:
@@ -20,20 +32,7 @@ def responses(*messages: Any) -> list[Received]:
     return [Received(json.dumps(each).encode(), each) for each in messages]
 
 
-@pytest.mark.parametrize(
-    ("id", "messages", "at"),
-    [
-        (1, [], None),
-        (1, [{"id": 2, "result": {}}], None),
-        (1, [{"id": 1, "method": "ping"}], None),
-        (1, [5], None),
-        (1, [{"error": {}}, {"id": "1"}, {"id": 1}, {"id": 1, "result": {}}], 2),
-        (1, [{"error": {}}, {"id": "1"}], 1),
-        (1, [{"id": 2}, {"error": {}}, {"id": None}], 1),
-        (1, [{"id": None}], 0),
-        (None, [{"id": "None"}, {"a": 1}], 1),
-    ],
-)
+@pytest.mark.parametrize(("id", "messages", "at"), table("answers"))
 def test_an_answer_has_the_id_or_one_alike_or_none(
     id: Any, messages: list[Any], at: int | None
 ) -> None:
@@ -58,6 +57,20 @@ def test_a_line_has_messages_or_the_reason_why_not(data: bytes, messages: Any) -
 
 
 @pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ((0, 0, 0), ""),
+        ((1, 0, 0), f"the server wrote a line of more than {MESSAGE_LIMIT} bytes"),
+        ((0, 1, 0), FLOODED),
+        ((0, 0, 1), FLOODED),
+    ],
+)
+def test_output_is_limited(more: tuple[int, int, int], reason: str) -> None:
+    limits = (MESSAGE_LIMIT, FLOOD_MESSAGES, FLOOD_BYTES)
+    assert flood(*map(sum, zip(limits, more, strict=True))) == reason
+
+
+@pytest.mark.parametrize(
     ("reply", "text"),
     [
         (Reply(), "no answer"),
@@ -73,15 +86,7 @@ def test_a_reply_is_shown_in_words(reply: Reply, text: str) -> None:
     assert reply.text == text
 
 
-@pytest.mark.parametrize(
-    ("capabilities", "tools", "subscribe"),
-    [
-        (5, False, False),
-        ({"tools": None, "resources": {"subscribe": False}}, False, False),
-        ({"tools": False, "resources": True}, False, False),
-        ({"tools": 0, "resources": {"subscribe": 0}}, True, True),
-    ],
-)
+@pytest.mark.parametrize(("capabilities", "tools", "subscribe"), table("declared"))
 def test_a_capability_is_declared_by_any_value(
     capabilities: Any, tools: bool, subscribe: bool
 ) -> None:
@@ -162,7 +167,7 @@ def test_a_silent_server_is_given_up_after_three_requests() -> None:
     [
         (OLD, [OK, None], True, ""),
         (OLD, [refused()], True, 'a second session, as the first one, got error -1 ("no")'),
-        (OLD, [None], True, "a second session, as the first one, got no answer"),
+        (OLD, [None], True, "a second session, as the first one, got nothing came"),
         (NEW, [refused()], True, 'a second session, as the first one, got error -1 ("no")'),
         (OLD, [refused()], False, ""),
     ],
@@ -188,16 +193,19 @@ ERROR = {"jsonrpc": "2.0", "error": {"code": 1}}
 
 
 @pytest.mark.parametrize(
-    ("answers", "answer"),
+    ("answers", "answer", "reason", "settled"),
     [
-        ([None, OK], None),
-        ([ERROR, OK], ERROR),
-        ([None, ERROR], None),
-        ([[ERROR, ERROR], OK], ERROR),
-        ([None, None], None),
+        ([None, OK], None, "no answer", [0.1]),
+        ([ERROR, OK], ERROR, "", []),
+        ([None, ERROR], None, "no answer", [2.0]),
+        ([[ERROR, ERROR], OK], ERROR, "", []),
+        ([None, None], None, "nothing came", [0.1]),
     ],
 )
-def test_an_error_answers_a_notification_or_its_probe(answers: list[Any], answer: Any) -> None:
+def test_an_error_answers_a_notification_or_its_probe(
+    answers: list[Any], answer: Any, reason: str, settled: list[float]
+) -> None:
     session = session_to(answer_in_turn(answers))
     reply = anyio.run(session.post, {"jsonrpc": "2.0", "method": "a"})
-    assert (reply.answer, reply.reason) == (answer, "" if answer else "no answer")
+    assert (reply.answer, reply.reason) == (answer, reason)
+    assert getattr(session.connection, "settled", None) == settled

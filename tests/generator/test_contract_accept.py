@@ -13,6 +13,7 @@ import pytest
 import mcpgen_runtime
 from generator.command_line import Done, run, script_command
 from generator.contract_surfaces import SHOP, SHOP_SERVER
+from generator.test_check_server import TINY
 from mcpgen.contract import document
 from mcpgen.contract.acceptance import Item, Review
 from mcpgen.errors import UsageError
@@ -153,6 +154,17 @@ def test_a_file_that_is_no_lock_exits_with_two(shop: Path) -> None:
     assert (shop / LOCK).read_text() == "{}"
 
 
+def test_a_revision_that_a_server_lacks_is_left_out(tmp_path: Path) -> None:
+    older, newest = NEWER, [*mcpgen_runtime.REVISIONS][-1]
+    words = ("contract", "accept", TINY, "--server", "raw", "--all")
+    done = run(*words, "-r", older, "-r", newest, cwd=tmp_path)
+    assert (done.code, servers(tmp_path)["raw"]["revisions"]) == (0, [older]), done.err
+    done = run(*words, "-r", newest, cwd=tmp_path)
+    assert (done.code, f"a server of {newest}, got one of other" in done.err) == (2, True)
+    done = accept(tmp_path, "nothing.py", "--all")
+    assert (done.code, "expected a server that answers, got" in done.err) == (2, True)
+
+
 def test_an_acceptance_as_json_has_old_and_new_values(shop: Path) -> None:
     done = accept(shop, "evil.py", "order", "--json")
     result = json.loads(done.out)
@@ -161,7 +173,9 @@ def test_an_acceptance_as_json_has_old_and_new_values(shop: Path) -> None:
     assert (place["pointer"], place["old"]) == ("/description", "Orders an item.")
 
 
-ORDER = Item("tools", "order", (("/description", "Orders.", "Buys."), ("/title", None, {"b": 1})))
+ORDER = Item(
+    "tools", "order", (("/description", "Orders.", "Buys."), ("/a", None, {"b": 1, "a": 2}))
+)
 LONG = Item("instructions", "", (("", "a" * 1998, "b" * 1999),))
 REVIEW = Review("shop", (ORDER, Item("prompts", "order", ()), LONG), ())
 
@@ -169,7 +183,7 @@ REVIEW = Review("shop", (ORDER, Item("prompts", "order", ()), LONG), ())
 def test_an_item_is_shown_with_its_places_and_long_values_cut() -> None:
     assert [*ORDER.lines()] == [
         *("tool order:", "  /description", '  - "Orders."', '  + "Buys."'),
-        *("  /title", '  + {"b": 1}'),
+        *("  /a", '  + {"a": 2, "b": 1}'),
     ]
     old, new = "a" * 1998, "b" * 1999
     assert [*LONG.lines()] == [

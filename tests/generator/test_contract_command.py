@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from syrupy.assertion import SnapshotAssertion
 
 import mcpgen_runtime
 from generator.command_line import Done, run, script_command
@@ -238,10 +239,13 @@ def test_the_hook_for_pre_commit_asks_a_server(hooks: dict[str, Any], shop: Path
     assert run(*entry, script_command("smaller.py"), FILE, cwd=shop).code == 1
 
 
-def test_a_contract_of_two_revisions_is_read_back(tmp_path: Path) -> None:
+def test_a_contract_of_two_revisions_is_read_back(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     old = contract(SHOP, CAPABILITIES, "2025-11-25", "2025-06-18")
     newest, _ = contract(SMALLER, {}, "2025-11-25", "2025-06-18").surfaces
     both = type(old)("shop", (newest, old.surfaces[1]))
+    assert text_of(both) == snapshot
     (tmp_path / "old.json").write_text(text_of(both))
     (tmp_path / "new.json").write_text(text_of(both))
     assert json.loads((tmp_path / "old.json").read_text())["earlier"].keys() == {"2025-06-18"}

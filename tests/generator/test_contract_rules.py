@@ -79,6 +79,7 @@ DAY = datetime.timedelta(days=1)
         (Exemption(frozenset({"TOOL_REMOVED"}), "tool plain", "moved"), False),
         (Exemption(frozenset({"TOOL_REMOVED"}), "*", "moved"), False),
         (Exemption(frozenset({"TOOL_REMOVED"}), "tool plain", "moved", TODAY + DAY), False),
+        (Exemption(frozenset({"TOOL_REMOVED"}), "tool plain", "moved", TODAY), False),
         (Exemption(frozenset({"TOOL_REMOVED"}), "tool plain", "moved", TODAY - DAY), True),
         (Exemption(frozenset({"TOOL_REMOVED"}), "tool order", "moved"), True),
         (Exemption(frozenset({"TOOL_ADDED"}), "tool plain", "moved"), True),

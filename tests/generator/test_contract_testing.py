@@ -111,13 +111,15 @@ def test_a_test_fails_with_the_report_of_a_check(name: str, folder: Path) -> Non
     assert "breaking: ARGUMENT_NARROWED: tool order: the argument size is" in failed.out
     assert 'for example "l"' in failed.out
     assert "pytest --contract-update writes the file anew" in failed.out
+    assert "mcpgen/contract" not in failed.out
 
 
 def test_the_fixture_takes_the_command_of_a_server(folder: Path) -> None:
     (folder / "test_it.py").write_text(BY_COMMAND)
     assert "1 passed" in pytest_in(folder).out
     (folder / "shop.py").write_text(SMALLER)
-    assert "ARGUMENT_NARROWED" in pytest_in(folder).out
+    failed = pytest_in(folder).out
+    assert ("ARGUMENT_NARROWED" in failed, "mcpgen/contract" in failed) == (True, False)
 
 
 def test_a_file_that_is_not_there_fails_and_names_the_option(folder: Path) -> None:

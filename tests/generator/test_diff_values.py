@@ -8,86 +8,20 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from generator.diff_schemas import changes, message, protocol
-from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
+from generator.diff_schemas import changes, protocol
+from generator.schemas import COUNT
 from generator.tables import table
-from generator.test_diff_rules import ASKED, BRUSH, PAIRS, ROLLER, WET, field, params
+from generator.test_diff_rules import PAIRS, field, params
 from mcpgen import schema
 from mcpgen.diff import Change, load, report
 from mcpgen.diff.compare import Diff
 
-BOTH = {"Brush": BRUSH, "Roller": ROLLER}
-PAD = obj("kind width", kind=const("pad"), width=COUNT)
-CLOSED = {"additionalProperties": False}
-OPENED: dict[str, Any] = {"additionalProperties": {}}
-AB = obj("a", a=TEXT, b=COUNT)
-FLAG = {"type": "boolean"}
-TEXTS, COUNTS = ({"type": "array", "items": item} for item in (TEXT, COUNT))
-
-
 SIZES: dict[str, list[Any]] = table("value_changes")
 """Types of a field before and after."""
 
-VALUES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+VALUES: dict[str, Any] = {
     **{case: (field(old), field(new)) for case, (old, new) in SIZES.items()},
-    "one object of other members": (
-        {**field(ref("Brush")), "Brush": obj("", **dict.fromkeys("abcdefg", TEXT))},
-        {**field(ref("Pad")), "Pad": obj("", **dict.fromkeys("abchijklmn", TEXT))},
-    ),
-    "one object of three in ten members": (
-        {**field(ref("Brush")), "Brush": obj("", **dict.fromkeys("abcdef", TEXT))},
-        {**field(ref("Pad")), "Pad": obj("", **dict.fromkeys("abcghij", TEXT))},
-    ),
-    "one object of many": (
-        {**field(any_of("Brush", "Roller")), **BOTH},
-        {**field(ref("Brush")), "Brush": BRUSH},
-    ),
-    "variants of one tag": (
-        {**field(any_of("Brush", "Roller")), **BOTH},
-        {
-            **field(any_of("Comb", "Roller")),
-            "Comb": obj("kind", kind=const("brush"), width=COUNT, a=TEXT),
-            "Roller": ROLLER,
-        },
-    ),
-    "variants of other tags": (
-        {**field(any_of("Brush", "Roller")), **BOTH},
-        {**field(any_of("Pad", "Roller")), "Pad": PAD, "Roller": ROLLER},
-    ),
-    "a named object and an inline one": (
-        {**field(ref("Own")), "Own": AB},
-        field(obj("a", a=TEXT, b=TEXT)),
-    ),
-    "an inline object where the type remains": (
-        {**params(size=ref("Own"), depth=ref("Own")), "Own": AB},
-        {**params(size=obj("", a=TEXT), depth=ref("Own")), "Own": AB},
-    ),
-    "metadata of fewer members": (params(_meta=AB), params(_meta={**obj("a", a=TEXT), **OPENED})),
-    "a renamed member of other bounds": (
-        field({**TEXT, "maxLength": 4}),
-        params(sizes={**TEXT, "maxLength": 5}),
-    ),
-    "a member renamed with its object": (
-        params(size=AB, width=COUNT),
-        params(extent=AB, width=COUNT),
-    ),
-    "members renamed to each other's like": (
-        params(first_name=TEXT, last_name=TEXT),
-        params(firstName=TEXT, lastName=TEXT),
-    ),
-    "a member of another type": (params(a=TEXT), params(b=COUNT)),
-    "a message of optional parameters": (
-        {**WET, "WetNotification": message("notifications/wet", AB, required=False)},
-        {**WET, "WetNotification": message("notifications/wet", AB)},
-    ),
-    "a type that moves to another place": (
-        {**params(size=ref("Own")), "Own": AB},
-        {"PaintResult": obj("", size=ref("Own")), "Own": obj("a", a=TEXT, b=TEXT)},
-    ),
-    "a result that goes": (
-        {**ASKED, "ServerRequest": any_of("AskRequest")},
-        {**ASKED, "ServerRequest": any_of("AskRequest"), "AskResult": obj("text", text=COUNT)},
-    ),
+    **table("definition_changes"),
 }
 
 

@@ -16,6 +16,8 @@ from syrupy.assertion import SnapshotAssertion
 from generator.schema_pairs import Schema, pairs, values
 from generator.schemas import COUNT, TEXT, obj
 from generator.tables import table
+from kit.limits import SetLimit
+from mcpgen.contract.candidates import Candidates
 from mcpgen.contract.inclusion import Inclusion, terms_included
 from mcpgen.contract.schema_document import Document
 
@@ -93,6 +95,31 @@ def test_the_places_that_decide_are_named(
 ) -> None:
     inclusion = inclusion_of(old, new)
     assert (inclusion.old, inclusion.new) == (old_place, new_place)
+
+
+@pytest.mark.parametrize(("most", "reason"), [(3, ""), (2, "too many steps")])
+def test_a_question_that_takes_too_many_steps_is_undecided(
+    most: int, reason: str, set_limit: SetLimit
+) -> None:
+    set_limit("mcpgen.contract.inclusion.MOST_STEPS", most)
+    assert inclusion_of(obj("", a=COUNT, b=TEXT), obj("", a=COUNT, b=TEXT)).reason == reason
+
+
+CANDIDATES: dict[str, tuple[Schema, Schema]] = table("candidates")
+"""Pairs of schemas by the bounds and the members that they have."""
+
+
+@pytest.mark.parametrize("named_only", [False, True])
+@pytest.mark.parametrize(("old", "new"), CANDIDATES.values(), ids=CANDIDATES)
+def test_the_values_that_are_tried_are_near_the_bounds(
+    old: Schema, new: Schema, named_only: bool, snapshot: SnapshotAssertion
+) -> None:
+    candidates = Candidates(named_only=named_only)
+    ours, theirs = Document(old).root, Document(new).root
+    for kind, shape in candidates.shapes(ours):
+        others = [other for other_kind, other in candidates.shapes(theirs) if other_kind == kind]
+        texts = map(json.dumps, candidates.near(shape, others, ours, theirs))
+        assert [text if len(text) < 100 else len(text) for text in texts] == snapshot
 
 
 def test_no_verdict_is_wrong() -> None:

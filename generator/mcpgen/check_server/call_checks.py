@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mcpgen.check_server.connections import Reply
@@ -80,11 +81,10 @@ def arguments_for(schema: Json) -> Node | None:
         else:
             return None
     validators = validator_class(schema)
-    try:
+    with suppress(SchemaError, Unresolvable, RecursionError, ValueError):
         validators.check_schema(schema)
         return built if validators(schema).is_valid(built) else None
-    except (SchemaError, Unresolvable, RecursionError, ValueError):
-        return None
+    return None
 
 
 async def _calls(session: Session) -> list[Call]:
@@ -224,10 +224,9 @@ async def structured_content_is_also_text(session: Session) -> None:
 
 
 def _same_json(text: Json, value: Json) -> bool:
-    try:
+    with suppress(TypeError, ValueError, RecursionError):
         return bool(json.loads(text) == value)
-    except (TypeError, ValueError, RecursionError):
-        return False
+    return False
 
 
 async def _incomplete_calls(session: Session) -> list[tuple[Call, Reply]]:

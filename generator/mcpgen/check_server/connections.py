@@ -177,6 +177,21 @@ def parse_messages(data: bytes, event_id: str | None = None) -> list[Received]:
     return [Received(data, value, event_id=event_id)]
 
 
+def flood(unfinished: int, messages: int, size: int) -> str:
+    """The exceeded limit of output, in words; empty if a server keeps within the limits.
+
+    Args:
+        unfinished: Bytes of the line that has no end yet.
+        messages: Messages on the connection.
+        size: Bytes on the connection.
+    """
+    if unfinished > MESSAGE_LIMIT:
+        return f"the server wrote a line of more than {MESSAGE_LIMIT} bytes"
+    if messages > FLOOD_MESSAGES or size > FLOOD_BYTES:
+        return f"the server wrote more than {FLOOD_MESSAGES} lines or {FLOOD_BYTES} bytes"
+    return ""
+
+
 def _no_constant(name: str) -> Json:
     raise ValueError(f"{name} is no JSON")
 

@@ -35,7 +35,7 @@ MAX_VALUES = 100
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
-_NO_CACHE: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
+NO_CACHE: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
 """Correct values of members that other rules check."""
 
 
@@ -43,7 +43,7 @@ async def _list_shape(session: Session, capability: str, method: str, type: str)
     applies(session.declares(capability), f"the server declares no {capability}")
     result = result_of(await session.ask(method), method)
     rest = {name: no_objects(value) for name, value in result.items() if name in _MEMBERS}
-    hints = {} if session.has_handshake else _NO_CACHE
+    hints = {} if session.has_handshake else NO_CACHE
     shape = {**result, **hints, **rest}
     if shape.get("nextCursor", "") is None:
         del shape["nextCursor"]  # judged by pagination.next-cursor-if-more
@@ -241,7 +241,7 @@ async def _read_resources(session: Session) -> list[tuple[str, Node]]:
 @TABLE.add("resources.read-result-shape", "resources.read-result-shape-2026")
 async def contents_are_an_array(session: Session) -> None:
     for uri, result in await _read_resources(session):
-        hints = {} if session.has_handshake else _NO_CACHE
+        hints = {} if session.has_handshake else NO_CACHE
         rest = {"contents": no_objects(result["contents"])} if "contents" in result else {}
         wrong = session.revision.violation("ReadResourceResult", {**result, **hints, **rest})
         require_valid(wrong, f"result of {uri}")
@@ -335,17 +335,17 @@ def _arguments(prompt: Node) -> list[Node]:
 
 @TABLE.add("prompts.get-result-shape")
 async def a_prompt_has_messages(session: Session) -> None:
-    got = 0
+    got = False
     for prompt in (await _entries(session, "prompts"))[:MAX_READ]:
         arguments = {str(each.get("name")): "1" for each in _arguments(prompt)}
         params: Node = {"name": prompt.get("name")}
         params |= {"arguments": arguments} if arguments else {}
         result: Json = (await session.ask("prompts/get", params)).result
         if is_object(result) and result.get("resultType") != "input_required":
-            got += 1
+            got = True
             wrong = session.revision.violation("GetPromptResult", result)
             require_valid(wrong, f"result of prompt {prompt.get('name')}")
-    applies(bool(got), "no prompt can be had with plain arguments")
+    applies(got, "no prompt can be had with plain arguments")
 
 
 @TABLE.add("prompts.invalid-name-error")
@@ -403,8 +403,9 @@ async def a_completion_has_few_values(session: Session) -> None:
     for result in await _completions(session):
         completion: Json = result.get("completion")
         values: Json = completion.get("values") if is_object(completion) else None
-        number = len(values) if is_array(values) else 0
-        require(number <= MAX_VALUES, f"{MAX_VALUES} values at most", f"{number} values")
+        if is_array(values):
+            number = len(values)
+            require(number <= MAX_VALUES, f"{MAX_VALUES} values at most", f"{number} values")
 
 
 async def _completions(session: Session) -> list[Node]:
@@ -515,6 +516,12 @@ async def an_unknown_cursor_has_its_code(session: Session) -> None:
         require_error(reply, INVALID_PARAMS, what=f"for an unknown cursor of {method}")
 
 
+async def _hints(session: Session, name: str) -> list[tuple[str, Json]]:
+    """The values of a member of these results, by their method; those that lack it have none."""
+    results = await _cacheable(session)
+    return [(method, result[name]) for method, result in results if name in result]
+
+
 async def _cacheable(session: Session) -> list[tuple[str, Node]]:
     """The results of lists and of discovery, by their method."""
     methods = [row[0] for name, row in LISTS.items() if session.declares(name)]
@@ -528,30 +535,27 @@ async def _cacheable(session: Session) -> list[tuple[str, Node]]:
 @TABLE.add("caching.hints-required")
 async def results_say_how_long_they_hold(session: Session) -> None:
     for method, result in await _cacheable(session):
-        missing = [name for name in _NO_CACHE if name not in result]
+        missing = [name for name in NO_CACHE if name not in result]
         require(not missing, f"ttlMs and cacheScope in the result of {method}", f"no {missing}")
 
 
 @TABLE.add("caching.ttl-integer-ms")
 async def the_time_is_an_integer(session: Session) -> None:
-    for method, result in await _cacheable(session):
-        value: Json = result.get("ttlMs", 0)
+    for method, value in await _hints(session, "ttlMs"):
         kept = isinstance(value, int) and not isinstance(value, bool)
         require(kept, f"an integer as ttlMs of {method}", format_value(value))
 
 
 @TABLE.add("caching.ttl-non-negative")
 async def the_time_is_not_negative(session: Session) -> None:
-    for method, result in await _cacheable(session):
-        value: Json = result.get("ttlMs", 0)
+    for method, value in await _hints(session, "ttlMs"):
         kept = not isinstance(value, int) or value >= 0
         require(kept, f"0 or more as ttlMs of {method}", format_value(value))
 
 
 @TABLE.add("caching.scope-values")
 async def the_scope_is_public_or_private(session: Session) -> None:
-    for method, result in await _cacheable(session):
-        value: Json = result.get("cacheScope", "private")
+    for method, value in await _hints(session, "cacheScope"):
         require(
             value in ("public", "private"), f"public or private for {method}", format_value(value)
         )

@@ -16,6 +16,9 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 
+PROGRESS_TOKENS = ("mcpgen", 0)
+"""The progress tokens that checks send."""
+
 UNKNOWN_METHOD = "mcpgen/no-such-method"
 UNKNOWN_NOTIFICATION = "notifications/mcpgen-no-such-notification"
 
@@ -209,7 +212,7 @@ async def cancellations_of_nothing_are_ignored(session: Session) -> None:
 
 @TABLE.add("progress.token-type")
 async def strings_and_integers_are_progress_tokens(session: Session) -> None:
-    for token in ("mcpgen", 0):
+    for token in PROGRESS_TOKENS:
         reply = await session.ask(session.liveness, meta={"progressToken": token})
         result_of(reply, f"a request with the progress token {format_value(token)}")
 

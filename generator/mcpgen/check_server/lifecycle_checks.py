@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcpgen.check_server.connections import Received, encode
+from mcpgen.check_server.feature_checks import NO_CACHE
 from mcpgen.check_server.jsonrpc_checks import INVALID_PARAMS, LISTS, METHOD_NOT_FOUND
 from mcpgen.check_server.outcomes import applies, require, require_error, require_valid, result_of
 from mcpgen.check_server.session import Session
@@ -24,7 +25,8 @@ FUTURE = "9999-12-31"
 """A version later than all that exist."""
 
 _IMPLEMENTATION = {"name": "server", "version": "1"}
-_EXIT_SECONDS = 5.0
+EXIT_SECONDS = 5.0
+"""Seconds after the end of its input in which a server has to end."""
 
 
 @TABLE.add("lifecycle.initialize-result")
@@ -140,7 +142,7 @@ async def ping_has_an_empty_result(session: Session) -> None:
 
 @TABLE.add("lifecycle.shutdown-by-transport", "stdio.shutdown-server-on-eof", on=STDIO)
 async def the_server_ends_with_its_input(session: Session) -> None:
-    seconds = min(_EXIT_SECONDS, session.server.timeout)
+    seconds = min(EXIT_SECONDS, session.server.timeout)
     async with session.open_another() as other:
         ended = await other.stdio.end_input(seconds)
     require(ended, f"the process to end within {seconds:g} s of its input", "one that runs on")
@@ -199,9 +201,8 @@ async def every_server_can_be_discovered(session: Session) -> None:
 @TABLE.add("discover.result-shape")
 async def discovery_has_its_result(session: Session) -> None:
     result: Json = session.opening.result
-    judged_elsewhere: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
     present: dict[str, Any] = {"capabilities": {}} if "capabilities" in result else {}
-    shape = {**result, **judged_elsewhere, **present}
+    shape = {**result, **NO_CACHE, **present}
     shape.pop("_meta", None)  # judged by lifecycle.implementation-full
     wrong = session.revision.violation("DiscoverResult", shape)
     require_valid(wrong, "result")

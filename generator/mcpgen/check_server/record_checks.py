@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from mcpgen.check_server.connections import Received
+from mcpgen.check_server.jsonrpc_checks import PROGRESS_TOKENS
 from mcpgen.check_server.outcomes import applies, require, require_valid
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import HTTP, STDIO, Table
@@ -16,8 +17,10 @@ TABLE = Table()
 
 _LEGACY = range(-32019, -31999)
 _RESERVED = range(-32099, _LEGACY.start)
-_SENT_TOKENS = ("mcpgen", 0)
-"""The progress tokens that checks send."""
+
+
+def _shown(message: Json) -> str:
+    return format_value(message, 120)
 
 
 def _messages(session: Session) -> Iterator[Node]:
@@ -36,28 +39,28 @@ def _codes(session: Session) -> list[Json]:
 @TABLE.add("jsonrpc.version-member")
 async def every_message_names_its_version(session: Session) -> None:
     for message in _messages(session):
-        require(message.get("jsonrpc") == "2.0", 'jsonrpc "2.0"', format_value(message, 120))
+        require(message.get("jsonrpc") == "2.0", 'jsonrpc "2.0"', _shown(message))
 
 
 @TABLE.add("jsonrpc.response-exactly-one")
 async def a_response_is_result_or_error(session: Session) -> None:
     for message in _messages(session):
         kept = "method" in message or ("result" in message) != ("error" in message)
-        require(kept, "either result or error", format_value(message, 120))
+        require(kept, "either result or error", _shown(message))
 
 
 @TABLE.add("jsonrpc.result-object")
 async def a_result_is_an_object(session: Session) -> None:
     for message in _messages(session):
         kept = "result" not in message or is_object(message["result"])
-        require(kept, "an object as result", format_value(message, 120))
+        require(kept, "an object as result", _shown(message))
 
 
 @TABLE.add("jsonrpc.error-fields")
 async def an_error_has_code_and_message(session: Session) -> None:
     for error in _errors(session):
         kept = is_object(error) and "code" in error and isinstance(error.get("message"), str)
-        require(kept, "an error with code and message", format_value(error, 120))
+        require(kept, "an error with code and message", _shown(error))
 
 
 @TABLE.add("jsonrpc.error-code-integer")
@@ -71,14 +74,14 @@ async def a_code_is_an_integer(session: Session) -> None:
 async def params_are_an_object(session: Session) -> None:
     for message in _messages(session):
         kept = "method" not in message or is_object(message.get("params", {}))
-        require(kept, "an object as params", format_value(message, 120))
+        require(kept, "an object as params", _shown(message))
 
 
 @TABLE.add("jsonrpc.notification-no-id")
 async def notifications_have_no_id(session: Session) -> None:
     for message in _messages(session):
         kept = not _is_notification(message) or "id" not in message
-        require(kept, "no id in a notification", format_value(message, 120))
+        require(kept, "no id in a notification", _shown(message))
 
 
 def _is_notification(message: Node) -> bool:
@@ -99,7 +102,7 @@ async def notifications_and_requests_have_their_types(session: Session) -> None:
 async def a_server_sends_no_requests(session: Session) -> None:
     for message in _messages(session):
         asks = "id" in message and "method" in message and not _is_notification(message)
-        require(not asks, "no requests of the server", format_value(message, 120))
+        require(not asks, "no requests of the server", _shown(message))
 
 
 @TABLE.add("jsonrpc.code-reserved-range")
@@ -135,7 +138,7 @@ async def progress_names_a_token_that_was_sent(session: Session) -> None:
         if message.get("method") == "notifications/progress":
             params: Json = message.get("params")
             token: Json = params.get("progressToken") if is_object(params) else None
-            require(token in _SENT_TOKENS, "a progress token of a request", format_value(token))
+            require(token in PROGRESS_TOKENS, "a progress token of a request", format_value(token))
 
 
 @TABLE.add("logging.declare-capability-initialize", "logging.declare-capability-discover")

@@ -56,17 +56,17 @@ class RunOptions:
 
     Attributes:
         target: The server.
-        revisions: The revisions to try; all unless given.
-        rules: Ids and areas of rules; all unless given.
+        revisions: The revisions to try; all if there are none.
+        rules: Ids and areas of rules; all if there are none.
         timeout: Seconds for each answer.
         call_tools: Whether to call tools that are not declared read-only.
     """
 
     target: Target
-    revisions: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
-    timeout: float = 10.0
-    call_tools: bool = False
+    revisions: tuple[str, ...]
+    rules: tuple[str, ...]
+    timeout: float
+    call_tools: bool
 
 
 @dataclass(frozen=True)

@@ -187,9 +187,7 @@ class Session:
 
     @property
     def session_field(self) -> str:
-        """The header field of the session id; empty in a revision that has neither."""
-        if not self.has_handshake:
-            return ""
+        """The header field of the session id, in revisions with a handshake."""
         return self.revision.protocol.facts.headers.session or _older_session_field()
 
     @property

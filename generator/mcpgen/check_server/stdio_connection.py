@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,8 +15,6 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process, TaskGroup
 
 from mcpgen.check_server.connections import (
-    FLOOD_BYTES,
-    FLOOD_MESSAGES,
     MESSAGE_LIMIT,
     Fields,
     Received,
@@ -25,6 +22,7 @@ from mcpgen.check_server.connections import (
     Transport,
     answer_to,
     encode,
+    flood,
     parse_messages,
     refusal,
 )
@@ -32,7 +30,6 @@ from mcpgen.errors import ServerError, safe_text
 from mcpgen.json_types import Json, is_object
 
 _BROKEN = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
-_STDERR_LINES = 20
 _EXIT_SECONDS = 2.0
 
 
@@ -106,7 +103,7 @@ class StdioConnection:
         self._timeout = timeout
         self._grace = grace
         self._end = ""
-        self._errors: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._last_error = b""
         self._errors_read = anyio.Event()
         self._change = anyio.Event()
         self._bytes = 0
@@ -132,21 +129,13 @@ class StdioConnection:
                 *lines, tail = (tail + await stdout.receive()).split(b"\n")
                 for line in lines:
                     await self._take(line.removesuffix(b"\r"))
-                end = self._flood(len(tail))
+                end = flood(len(tail), len(self.received), self._bytes)
         if tail:
             await self._take(tail)
         if end:
             self._kill()
         self._end = end or await self._exit_text()
         self._announce()
-
-    def _flood(self, unfinished: int) -> str:
-        """The exceeded limit of output, in words; empty if the server keeps within the limits."""
-        if unfinished > MESSAGE_LIMIT:
-            return f"the server wrote a line of more than {MESSAGE_LIMIT} bytes"
-        if len(self.received) > FLOOD_MESSAGES or self._bytes > FLOOD_BYTES:
-            return f"the server wrote more than {FLOOD_MESSAGES} lines or {FLOOD_BYTES} bytes"
-        return ""
 
     async def _take(self, line: bytes) -> None:
         self._bytes += len(line)
@@ -156,24 +145,24 @@ class StdioConnection:
         for each in messages:
             answer = refusal(each.message) if is_object(each.message) else None
             if answer is not None:
-                await self._write(encode(answer))
+                with anyio.move_on_after(self._timeout), suppress(*_BROKEN):
+                    await self._send_line(encode(answer))
 
     def _announce(self) -> None:
         self._change.set()
         self._change = anyio.Event()
 
     async def read_errors(self) -> None:
-        """Read standard error until it ends, and keep the last lines."""
+        """Read standard error until it ends, and keep the last line that is not blank."""
         stderr: ByteReceiveStream | None = self._process.stderr
         assert stderr is not None  # opened as a pipe
         tail = b""
         with suppress(*_BROKEN):
             while True:
                 *lines, tail = (tail + await stderr.receive()).split(b"\n")
-                self._errors += [line.decode("utf-8", "replace") for line in lines if line.strip()]
                 tail = tail[-MESSAGE_LIMIT:]
-        if tail.strip():
-            self._errors.append(tail.decode("utf-8", "replace"))
+                for line in (*lines, tail):
+                    self._last_error = line if line.strip() else self._last_error
         self._errors_read.set()
 
     async def _exit_text(self) -> str:
@@ -182,16 +171,19 @@ class StdioConnection:
             code = await self._process.wait()
             await self._errors_read.wait()
         how = "closed its output" if code is None else f"ended with exit code {code}"
-        last = f"; last line on stderr: {safe_text(self._errors[-1])}" if self._errors else ""
-        return f"the server {how}{last}"
+        text = safe_text(self._last_error.decode("utf-8", "replace"))
+        return f"the server {how}" + (f"; last line on stderr: {text}" if text else "")
+
+    async def _send_line(self, line: bytes) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None  # opened as a pipe
+        await stdin.send(line + b"\n")
 
     async def _write(self, line: bytes) -> str:
         """Write a line; return the reason of a failure, else an empty text."""
-        stdin = self._process.stdin
-        assert stdin is not None  # opened as a pipe
         with anyio.move_on_after(self._timeout):
             try:
-                await stdin.send(line + b"\n")
+                await self._send_line(line)
             except _BROKEN:
                 return await self._wait_for_end()
             return ""

@@ -10,6 +10,7 @@ import importlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -246,10 +247,9 @@ def _places(file: Any, kind: str, old: Any, new: Any) -> Iterator[tuple[str, Jso
 
 
 def _at(entry: Any, pointer: str) -> Json:
-    try:
+    with suppress(LookupError):
         return resolve(entry, pointer)
-    except LookupError:
-        return None
+    return None
 
 
 def _contract(server: str, surfaces: Surfaces) -> Contract:

@@ -25,6 +25,9 @@ from mcpgen.contract.shapes import (
 from mcpgen.json_types import Json, Node, is_array, is_object
 
 _DEEPEST = 5
+_SHALLOW = 2
+"""Levels of objects and arrays in the parts of a value, where only one part matters."""
+
 _MOST_OF_A_TERM = 12
 _MOST_PARTS = 200
 _LONGEST = 5000
@@ -143,15 +146,15 @@ class Candidates:
 
     def objects_with(self, shape: Objects, name: str, values: Iterable[Json]) -> Iterator[Json]:
         """Objects of a shape in which a member has one of some values."""
-        bases = [*islice(self._objects(shape, 2), 3)]
+        bases = [*islice(self._objects(shape, _SHALLOW), 3)]
         for value in values:
             for base in bases:
                 yield {**base, name: value}
 
     def arrays_with(self, shape: Arrays, index: int, values: Iterable[Json]) -> Iterator[Json]:
         """Arrays of a shape in which an item has one of some values."""
-        before = [self._first(shape.item(each), 2) for each in range(index)]
-        after = [self._first(shape.item(each), 2) for each in range(index + 1, shape.least)]
+        before = [self._first(shape.item(each), _SHALLOW) for each in range(index)]
+        after = [self._first(shape.item(each), _SHALLOW) for each in range(index + 1, shape.least)]
         for value in values:
             yield [*before, value, *after]
 
@@ -166,7 +169,7 @@ class Candidates:
         if isinstance(shape, Objects) and self._has_others(
             shape
         ):  # a condition may ask for names that no shape lists
-            smallest = next(self._objects(shape, 2))
+            smallest = next(self._objects(shape, _SHALLOW))
             for name in _names(new):
                 for value in _ANY_VALUES:
                     yield {**smallest, name: value}
@@ -191,21 +194,23 @@ class Candidates:
             case Arrays(), Arrays():
                 for length in (other.least - 1, (other.most or 0) + 1):
                     if shape.least <= length <= _LONGEST // 10:
-                        yield [self._first(shape.item(index), 2) for index in range(length)]
+                        yield [self._first(shape.item(index), _SHALLOW) for index in range(length)]
                 count = max(shape.least, 2)
-                yield [self._first(shape.item(0), 2)] * count
+                yield [self._first(shape.item(0), _SHALLOW)] * count
             case Objects(), Objects():
-                smallest = next(self._objects(shape, 2))
+                smallest = next(self._objects(shape, _SHALLOW))
                 more = other.by_name.keys() if self._has_others(shape) else ()
                 for name in sorted({*shape.by_name, *more} - shape.required):
                     for value in (
-                        self.values(shape.member(name), 2) if shape.member(name) else (0, "", None)
+                        self.values(shape.member(name), _SHALLOW)
+                        if shape.member(name)
+                        else (0, "", None)
                     ):
                         yield {**smallest, name: value}
                 named = {**smallest}
                 for count in range((other.most or 0) + 1):
                     if self._has_others(shape):
-                        named[f"other{count}"] = self._first(shape.additional, 2)
+                        named[f"other{count}"] = self._first(shape.additional, _SHALLOW)
                 yield named
             case _:
                 pass

@@ -40,7 +40,9 @@ from mcpgen.contract.shapes import (
 )
 from mcpgen.json_types import Json
 
-_MOST_STEPS = 4000
+MOST_STEPS = 4000
+"""Limit of the pairs of terms that one question compares."""
+
 _MOST_CANDIDATES = 400
 _MOST_WHOLE_NUMBERS = 64
 _DEEPEST_CUTS = 4
@@ -131,10 +133,10 @@ class _Decision:
     def terms(self, old: Term, new: Term) -> _Failure | None:
         """Why the values of a term are not all values of another; `None` if they are."""
         pair = (old, new)
-        if new == ANY or new <= old or pair in self._taken:
+        if new <= old or pair in self._taken:
             return None
         self._steps += 1
-        if self._steps > _MOST_STEPS:
+        if self._steps > MOST_STEPS:
             raise UndecidedError("too many steps")
         before = len(self._taken)
         self._taken[pair] = None
@@ -304,16 +306,13 @@ class _Decision:
         return failure or self._names(shape, other)
 
     def _member(self, shape: Objects, name: str, old: Term, new: Term) -> _Failure | None:
-        if is_nothing(old) or (shape.names != ANY and not self._may_be_named(shape.names, name)):
+        if shape.names != ANY and not allows(shape.names, name):
             return None
         failure = self.terms(old, new)
         if failure is None:
             return None
         witness = self._candidates.objects_with(shape, name, failure.witness)
         return replace(failure, witness=(*islice(witness, _MOST_CANDIDATES),))
-
-    def _may_be_named(self, names: Term, name: str) -> bool:
-        return allows(names, name)
 
     def _other_members(self, shape: Objects, other: Objects) -> _Failure | None:
         """Compare what covers names that neither side lists."""
@@ -323,19 +322,17 @@ class _Decision:
             if pattern in patterns:
                 sources = [patterns[pattern]]
             for source in sources:
-                if not is_nothing(source) and self.terms(source, wanted) is not None:
+                if self.terms(source, wanted) is not None:
                     return _Failure(pointer_of(source), pointer_of(wanted), "patterns of names")
         theirs = {pattern for pattern, _ in other.patterns}
         for pattern, source in shape.patterns:
             if pattern in theirs:
                 continue
-            failure = None if is_nothing(source) else self.terms(source, other.additional)
+            failure = self.terms(source, other.additional)
             if failure is not None:
                 return _Failure(
                     pointer_of(source), pointer_of(other.additional), "patterns of names"
                 )
-        if is_nothing(shape.additional):
-            return None
         failure = self.terms(shape.additional, other.additional)
         if failure is None:
             return None
@@ -344,7 +341,7 @@ class _Decision:
         return replace(failure, witness=(*islice(witness, _MOST_CANDIDATES),))
 
     def _names(self, shape: Objects, other: Objects) -> _Failure | None:
-        if other.names == ANY or other.names <= shape.names:
+        if other.names <= shape.names:
             return None
         if shape.is_closed:
             refused = [name for name in shape.by_name if not allows(other.names, name)]

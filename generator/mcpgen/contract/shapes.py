@@ -7,6 +7,7 @@ here is kept as a text (`others`): only the same text in another shape implies i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -228,8 +229,6 @@ def shapes(term: Term) -> list[tuple[str, Shape]]:
             if isinstance(shape, Values):
                 kept = tuple(value for value in shape.values if allows(term, value))
                 shape = replace(shape, values=kept, opaque=frozenset())
-                if not kept:
-                    continue
             if not is_empty(shape) and (kind, shape) not in alternatives:
                 alternatives.append((kind, shape))
     return alternatives
@@ -516,7 +515,7 @@ def is_empty(shape: Shape) -> bool:
 
 def _are_disjoint(branches: Sequence[Sequence[Form]]) -> bool:
     """Whether no value is allowed by two branches; `False` also if that is not plain."""
-    try:
+    with suppress(UndecidedError):
         return all(
             _are_apart(one, other, _DEEPEST_DISJOINT)
             for number, branch in enumerate(branches)
@@ -524,8 +523,7 @@ def _are_disjoint(branches: Sequence[Sequence[Form]]) -> bool:
             for one in branch
             for other in later
         )
-    except UndecidedError:
-        return False
+    return False
 
 
 def _are_apart(one: Form, other: Form, depth: int) -> bool:
@@ -558,8 +556,6 @@ def _lacks(one: Objects, other: Objects) -> bool:
 
 
 def _are_terms_apart(one: Term, other: Term, depth: int) -> bool:
-    if one == ANY or other == ANY:
-        return False
     return all(
         kind != other_kind or _are_shapes_apart(shape, other_shape, depth)
         for kind, shape in shapes(one)

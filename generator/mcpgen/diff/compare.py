@@ -134,8 +134,7 @@ class _Comparison:
     def _params(self, old: Method, new: Method, spot: Spot) -> None:
         if old.params is not None and new.params is not None:
             self.values.compare(_ref(old.params), _ref(new.params), spot)
-            return
-        if old.has_params and new.has_params:
+        elif old.has_params and new.has_params:
             ours = self.old.alternatives.object(old.params) if old.params else EMPTY
             theirs = self.new.alternatives.object(new.params) if new.params else EMPTY
             self.values.objects(ours or EMPTY, theirs or EMPTY, spot)

@@ -20,9 +20,8 @@ _MOST_PAIRS = 10_000
 
 def of_names(old: str, new: str) -> float:
     """The similarity of two names, without regard to case and separators."""
-    one, other = ("".join(filter(str.isalnum, name)).lower() for name in (old, new))
-    if one > other:  # the matcher depends on the order
-        one, other = other, one
+    # The matcher depends on the order.
+    one, other = sorted("".join(filter(str.isalnum, name)).lower() for name in (old, new))
     return SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 

@@ -85,7 +85,7 @@ def target(name: str) -> Target | None:
         return Target("", "McpError")
     if own in _RENAMED:
         return Target("", tables().NAMES[own])
-    if own in _KEPT and (module == "fastmcp" or "fastmcp" in module or "mcpserver" in module):
+    if own in _KEPT and ("fastmcp" in module or "mcpserver" in module):
         return Target("", own)
     if is_prompt_message(name):
         return Target("", own)

@@ -30,7 +30,7 @@ def run_without_streams(
         servers: The servers of the module.
     """
     streams = _streams(original.items[0])
-    if streams is None or not isinstance(updated.body, cst.IndentedBlock):
+    if streams is None:
         return None
     run = _RunRewriter(streams, servers)
     changed = updated.body.visit(run)

@@ -133,7 +133,7 @@ RULES = [
     rule(
         "json-schema.schema-valid",
         kept(tools({"inputSchema": {"$schema": DRAFT_7, "items": [{}]}})),
-        broken(tools({"inputSchema": {"$schema": []}})),
+        broken(tools({"inputSchema": {"$schema": [], "type": "t" * 200}})),
         defect=tool(inputSchema={"type": "object", "properties": {"city": {"type": "objekt"}}}),
     ),
     rule(
@@ -146,7 +146,7 @@ RULES = [
         broken(tools({"name": "\u00e9"})),
         defect=tool(name="measure it", annotations={}),
     ),
-    rule("tools.name-unique", defect=entries("tools", lambda listed: listed * 2)),
+    rule("tools.name-unique", skipped(), defect=entries("tools", lambda listed: listed * 2)),
     rule(
         "tools.list-deterministic-order",
         kept(tools({}), *[tools({}, B, 5)] * 3, tools({})),
@@ -233,6 +233,7 @@ RULES = [
     rule("resources.uri-unique", defect=entries("resources", lambda listed: listed * 2)),
     rule(
         "resources.templates-rfc6570",
+        skipped(),
         *(
             broken(says(resourceTemplates=[{"uriTemplate": text}]))
             for text in ("a:{b", "a:b}", "a:}b{", "a:{{b}}")
@@ -325,6 +326,7 @@ RULES = [
     ),
     rule(
         "completion.missing-arguments-error",
+        skipped(),
         defect=refuse("completion/complete", -32603, lambda params: "argument" not in params),
     ),
     rule(

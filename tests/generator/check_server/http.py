@@ -211,6 +211,7 @@ RULES = [
         "http.session-gone-404",
         skipped(),
         skipped(*OPENED, 300, session_id="a"),
+        skipped(*OPENED, 405, session_id="a"),
         over_http=answer(lambda request: request.verb == "DELETE", lambda: Response(200)),
     ),
     rule(

@@ -51,6 +51,7 @@ class MemoryConnection:
     def __init__(self, respond: Respond) -> None:
         self.received: list[Received] = []
         self.fields: dict[str, str] = {}
+        self.settled: list[float] = []
         self._respond = respond
 
     async def send(
@@ -68,7 +69,7 @@ class MemoryConnection:
         reply = Reply(self.received[start:])
         if awaited:
             reply.answer = answer_to(awaited[-1], reply.received)
-            reply.reason = "" if reply.answer else "no answer"
+            reply.reason = "" if reply.answer else "nothing came"
         return reply
 
     def _pass_on(self, payload: bytes) -> None:
@@ -82,6 +83,7 @@ class MemoryConnection:
 
     async def settle(self, seconds: float) -> None:
         """All that comes has come."""
+        self.settled.append(seconds)
 
     async def close(self) -> None:
         """There is nothing to end."""

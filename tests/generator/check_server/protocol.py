@@ -224,7 +224,7 @@ RULES = [
         kept({"jsonrpc": "2.0", "id": "1", "result": {}}, OK),
         broken(OK, None),
     ),
-    rule("stdio.utf8", kept([b"hi", OK]), broken([b"\xff", OK])),
+    rule("stdio.utf8", kept([b"hi", OK]), broken([b"\xff" * 99, OK])),
     rule("stdio.server-message-kinds", defect=before("server/discover", CHANGED)),
     rule(
         "stdio.no-embedded-newline",
@@ -299,6 +299,7 @@ RULES = [
     rule(
         "jsonrpc.code-invalid-params",
         skipped(capabilities={}),
+        broken(OK, capabilities={"resources": {}}),
         defect=code(-32602, -32603, "tools/call"),
         where=("stdio",),
     ),
@@ -335,6 +336,7 @@ RULES = [
     rule("jsonrpc.version-member", defect=results(without("jsonrpc"))),
     rule(
         "jsonrpc.response-exactly-one",
+        broken({**STRAY, "data": "d" * 200}),
         defect=before("tools/list", {**STRAY, **OK, **refused(-32603)}),
     ),
     rule("jsonrpc.result-object", defect=before("tools/list", {**STRAY, "result": 5})),
@@ -378,6 +380,8 @@ RULES = [
     ),
     rule(
         "progress.active-token-only",
+        *(kept({**PROGRESS, "params": {"progressToken": token}}) for token in ("mcpgen", 0)),
+        broken({**PROGRESS, "params": {"progressToken": "m" * 200}}),
         broken(PROGRESS),
         defect=before(
             "tools/list", {**PROGRESS, "params": {"progressToken": "unknown", "progress": 1}}
