@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass
 
 from mcpgen.check_server.connections import Reply
@@ -81,10 +80,11 @@ def arguments_for(schema: Json) -> Node | None:
         else:
             return None
     validators = validator_class(schema)
-    with suppress(SchemaError, Unresolvable, RecursionError, ValueError):
+    try:
         validators.check_schema(schema)
         return built if validators(schema).is_valid(built) else None
-    return None
+    except (SchemaError, Unresolvable, RecursionError, ValueError):
+        return None
 
 
 async def _calls(session: Session) -> list[Call]:
@@ -224,9 +224,10 @@ async def structured_content_is_also_text(session: Session) -> None:
 
 
 def _same_json(text: Json, value: Json) -> bool:
-    with suppress(TypeError, ValueError, RecursionError):
+    try:
         return bool(json.loads(text) == value)
-    return False
+    except (TypeError, ValueError, RecursionError):
+        return False
 
 
 async def _incomplete_calls(session: Session) -> list[tuple[Call, Reply]]:

@@ -10,7 +10,6 @@ import importlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -247,9 +246,10 @@ def _places(file: Any, kind: str, old: Any, new: Any) -> Iterator[tuple[str, Jso
 
 
 def _at(entry: Any, pointer: str) -> Json:
-    with suppress(LookupError):
+    try:
         return resolve(entry, pointer)
-    return None
+    except LookupError:
+        return None
 
 
 def _contract(server: str, surfaces: Surfaces) -> Contract:

@@ -7,7 +7,6 @@ here is kept as a text (`others`): only the same text in another shape implies i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -515,7 +514,7 @@ def is_empty(shape: Shape) -> bool:
 
 def _are_disjoint(branches: Sequence[Sequence[Form]]) -> bool:
     """Whether no value is allowed by two branches; `False` also if that is not plain."""
-    with suppress(UndecidedError):
+    try:
         return all(
             _are_apart(one, other, _DEEPEST_DISJOINT)
             for number, branch in enumerate(branches)
@@ -523,7 +522,8 @@ def _are_disjoint(branches: Sequence[Sequence[Form]]) -> bool:
             for one in branch
             for other in later
         )
-    return False
+    except UndecidedError:
+        return False
 
 
 def _are_apart(one: Form, other: Form, depth: int) -> bool:

@@ -108,7 +108,7 @@ def text(diff: Diff) -> str:
     """The comparison for a terminal: a head line of each rule, then its changes."""
     lines = [headline(diff)]
     if diff.changes:
-        width = len(max(diff.parties, key=len, default=""))
+        width = max(map(len, diff.parties), default=0)
         lines += [
             f"  {party.ljust(width)}  {counts['breaking']} breaking, {counts['warning']} warning"
             for party, counts in by_party(diff).items()
