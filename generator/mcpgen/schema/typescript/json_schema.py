@@ -125,8 +125,6 @@ class _Writer:
         return ordered
 
     def _check_defaults(self, definitions: Node) -> None:
-        if not self._defaults:
-            return
         from jsonschema import Draft7Validator, Draft202012Validator
 
         validator: Any = Draft202012Validator if self._container == "$defs" else Draft7Validator
