@@ -200,7 +200,7 @@ def test_a_schema_file_says_whose_facts_it_got(tmp_path: Path) -> None:
     first, second, third, *_ = ended.out.splitlines()
     assert first == "next.json: taken as revision draft"
     assert second.startswith(f"facts: those of {NEWEST}, the nearest: ")
-    assert re.search(r"(\d+) of \1 methods, (\d+) of \2 definitions, ", second)
+    assert re.search(r"(\d\d) of \1 methods, (\d+) of \2 definitions, ", second)
     assert third == corrected
     checked = run("check", "pkg", "--schema", "next.json", cwd=tmp_path)
     assert checked == Done(0, "pkg: up to date\n", "")
