@@ -327,6 +327,8 @@ SETTINGS = {
     '[naming.members]\n"Tool.nam" = "x"': (
         "/naming/members/Tool.nam: expected a member as Type.member, the nearest being Tool.name"
     ),
+    '[naming.members]\n"Tool.name" = "class"': "/naming/members/Tool.name: expected a name that",
+    '[naming.members]\n"Tool.title" = "name"': "/naming/members/Tool.title: expected a name that",
     '[naming.revisions.2025-06-81]\nTool = "X"': (
         "/naming/revisions/2025-06-81: expected one of the revisions 2024-11-05, "
     ),
@@ -470,6 +472,7 @@ def test_the_settings_of_a_project_render_folders(folder: Path) -> None:
     save(project / "pages", **{"a.txt": "x"})
     assert run("check", "-q").code == 1
     assert run("update", "-q").code == 0
+    assert run("check", "-q").code == 0
     others = text.replace('revisions = ["latest"]', 'revisions = ["all"]')
     save(project, **{"pyproject.toml": others})
     done = run("check")
