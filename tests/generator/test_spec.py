@@ -26,8 +26,7 @@ from mcpgen.errors import InputError, SchemaError, UsageError
 from mcpgen.package import manifest
 from mcpgen.schema import docs, facts
 from mcpgen.schema.structure import resolve, structure
-from mcpgen.spec import SPEC_VERSION, Specification, loading, naming, stages
-from mcpgen.toml_records import Place
+from mcpgen.spec import SPEC_VERSION, Specification, loading, stages
 
 pytestmark = pytest.mark.lengthy
 
@@ -123,10 +122,6 @@ def test_differences_read_as_expected(whole: Specification, snapshot: SnapshotAs
     assert [[*vars(each).values()] for each in whole.differences[1].changes] == snapshot
 
 
-def test_an_empty_policy_names_nothing_otherwise(whole: Specification) -> None:
-    assert naming.rename(whole, naming.Naming(), Place("", InputError)) == whole
-
-
 def test_an_extension_has_types_and_methods_of_its_own() -> None:
     (revision,) = mcpgen.spec.load("2025-11-25", extensions=[PAINT]).revisions
     (extension,) = revision.extensions
@@ -139,7 +134,7 @@ def test_an_extension_has_types_and_methods_of_its_own() -> None:
 def test_an_extension_has_to_fit_one_revision() -> None:
     rounds = PAINT.with_name("rounds.json")
     with pytest.raises(SchemaError, match="InputRequiredResult"):
-        mcpgen.spec.load("2025-06-18", "2025-11-25", extensions=[rounds])
+        mcpgen.spec.load("2025-11-25", extensions=[rounds])
     old, new = mcpgen.spec.load("2025-11-25", "2026-07-28", extensions=[rounds]).revisions
     assert (len(old.extensions), len(new.extensions)) == (0, 1)
 
