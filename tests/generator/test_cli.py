@@ -205,7 +205,7 @@ def test_a_schema_file_says_whose_facts_it_got(tmp_path: Path) -> None:
     first, second, third, *_ = ended.out.splitlines()
     assert first == "next.json: taken as revision draft"
     assert second.startswith(f"facts: those of {NEWEST}, the nearest: ")
-    assert re.search(r"(\d+) of \1 methods, (\d+) of \2 definitions, ", second)
+    assert re.search(r"(\d\d) of \1 methods, (\d+) of \2 definitions, ", second)
     assert ("changed" in second, third) == (False, corrected)
     (tmp_path / "own.toml").write_text(f'based_on = "{OLDEST}"\n')
     words = ("--schema", "next.json", "--facts", "own.toml", "--parts", "types", "-o", "other")

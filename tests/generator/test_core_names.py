@@ -83,7 +83,10 @@ def test_a_core_method_is_missed_unless_facts_deny_it(
     definitions = rename_in_schema(name, method, "other/name")
     with pytest.raises(SchemaError, match=f"{message}: expected {method}") as caught:
         check_names(tmp_path, definitions)
-    assert f'[methods] "{method}" = false in --facts' in str(caught.value)
+    assert (
+        f'[methods] "{method}" = false in --facts, got {message} with the method "other/name"'
+        in (str(caught.value))
+    )
     check_names(tmp_path, definitions, f'methods."{method}" = false')
 
 
@@ -107,6 +110,9 @@ def test_a_renamed_member_is_missed_unless_facts_give_it(
     assert not [text for text in check_names(tmp_path, definitions, stated) if "otherName:" in text]
 
 
+NONE = "there is none; a server answers the request by handlers of its user"
+
+
 @pytest.mark.parametrize(
     ("method", "owner", "member"),
     [
@@ -125,7 +131,8 @@ def test_a_result_has_the_items_of_a_server_unless_facts_deny_it(
     with pytest.raises(SchemaError, match=f"expected {member}, which packages read") as caught:
         check_names(tmp_path, definitions)
     assert f'[methods] "{method}" = false there leaves the request to handlers' in str(caught.value)
-    check_names(tmp_path, definitions, f'methods."{method}" = false')
+    notes = check_names(tmp_path, definitions, f'methods."{method}" = false')
+    assert notes == [f"{member}: {NONE}"]
 
 
 @pytest.mark.parametrize(
@@ -143,8 +150,8 @@ def test_a_renamed_member_of_the_handshake_is_refused(
     assert way in str(caught.value)
 
 
-def with_methods(name: str, share: float) -> Any:
-    """The definitions of a revision with a share of its methods, without that of a tool's call."""
+def with_methods(name: str, less: int) -> Any:
+    """The definitions of a revision with half of its methods or less, without a tool's call."""
     definitions = definitions_of(name)
     messages = {
         each: node["properties"]["method"]["const"]
@@ -153,7 +160,7 @@ def with_methods(name: str, share: float) -> Any:
     }
     methods = sorted({*messages.values()} - {"tools/call"})
     methods.sort(key=lambda method: method not in ("initialize", "server/discover"))
-    kept = methods[: round(share * len(methods))]
+    kept = methods[: len(methods) // 2 + 1 - less]
     dropped = {f"#/$defs/{each}" for each, method in messages.items() if method not in kept}
     for node in definitions.values():
         if "anyOf" in node:
@@ -167,10 +174,10 @@ def with_methods(name: str, share: float) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_with_most_of_the_methods_needs_the_core(name: str, tmp_path: Path) -> None:
-    built, _ = spec_of(tmp_path, with_methods(name, 0.6))
+    built, _ = spec_of(tmp_path, with_methods(name, 0))
     with pytest.raises(SchemaError, match=r"expected tools/(call|list), by which packages know"):
         core_check.expect_core(built, name, ())
-    few, _ = spec_of(tmp_path, with_methods(name, 0.3))
+    few, _ = spec_of(tmp_path, with_methods(name, 1))
     core_check.expect_core(few, name, ())
 
 
@@ -186,7 +193,11 @@ def test_a_tool_result_has_a_place_for_its_value(name: str, content: Any, tmp_pa
     with pytest.raises(SchemaError, match=r"/CallToolResult: expected content, an array") as caught:
         check_names(tmp_path, definitions)
     assert '[methods."tools/call"] runs_tool = false in --facts' in str(caught.value)
-    check_names(tmp_path, definitions, 'methods."tools/call".runs_tool = false')
+    notes = check_names(tmp_path, definitions, 'methods."tools/call".runs_tool = false')
+    assert notes == [f"content: {NONE}"]
+    result["properties"]["toolResult"] = result["properties"].pop("content", {})
+    result["required"].append("toolResult")
+    assert check_names(tmp_path, definitions) == []
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ Version: {__version__}
 Provides-Extra: web
 Requires-Dist: click>=999
 Requires-Dist: jinja2>=1
+Requires-Dist: early>=0.5
 Requires-Dist: no-such-distribution>=1
 Requires-Dist: another-such>=2; extra == "web"
 Requires-Dist: of-another-system; sys_platform == "no-such"
@@ -58,11 +59,15 @@ def test_each_requirement_that_does_not_fit_is_named(
     place = tmp_path / f"mcpgen-{__version__}.dist-info"
     place.mkdir()
     (place / "METADATA").write_text(METADATA)
+    early = tmp_path / "early-1.0rc1.dist-info"
+    early.mkdir()
+    (early / "METADATA").write_text("Metadata-Version: 2.1\nName: early\nVersion: 1.0rc1\n")
     monkeypatch.syspath_prepend(tmp_path)
     by_subject = findings(tmp_path)
     states = {name: (each["state"], each["advice"]) for name, each in by_subject.items()}
     assert states["click"] == ("wrong", "pip install 'click>=999'")
     assert by_subject["click"]["text"] == f"{version('click')}, expected >=999"
+    assert states["early"] == ("ok", "")
     assert (states["jinja2"], by_subject["jinja2"]["text"]) == (("ok", ""), version("jinja2"))
     advice = "pip install 'no-such-distribution>=1'"
     assert states["no-such-distribution"] == ("wrong", advice)
@@ -90,7 +95,8 @@ def test_edits_are_named_with_the_command_that_keeps_them(tmp_path: Path, packag
     (package / manifest.NAME).write_text(json.dumps({**record, "generator": "0"}))
     (package / "errors.py").unlink()
     finding = findings(tmp_path)[f"package {package}"]
-    assert finding["text"].endswith("; edited by hand: __init__.py; missing: errors.py")
+    build = f"another build of mcpgen {__version__}"
+    assert finding["text"] == f"{build}; edited by hand: __init__.py; missing: errors.py"
     assert finding["advice"].startswith(f"{kept}, once all else is as it was")
     assert json.loads(doctor(tmp_path, "--json").output)["sound"] is False
 
@@ -157,7 +163,9 @@ def test_a_package_of_revisions_of_the_projects_own_is_ok(
     settings = 'output = "pkg"\nrevisions = ["2027-01-15"]\nparts = ["types"]\n'
     Path("pyproject.toml").write_text(f'[tool.mcpgen]\n{settings}schemas_dir = "own"\n')
     assert run("generate", "-q").code == 0
-    assert findings(Path())["package pkg"]["text"] == "up to date"
+    by_subject = findings(Path())
+    assert by_subject["package pkg"]["text"] == "up to date"
+    assert by_subject["settings pyproject.toml"]["state"] == "ok"
     Path("pyproject.toml").write_text(f"[tool.mcpgen]\n{settings}")
     assert "--schemas DIR names a folder" in findings(Path())["package pkg"]["text"]
 
@@ -198,7 +206,7 @@ def test_packages_are_looked_for_in_folders_of_the_user(
 
 def test_a_project_without_settings_is_no_finding(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[project]\n")
-    assert not [subject for subject in findings(tmp_path) if subject.startswith("settings")]
+    assert not [each for each in findings(tmp_path) if each.startswith(("settings", "package"))]
 
 
 def test_a_program_of_a_hook_is_a_path_or_a_name(

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.processes
 
 TEXT = """\
 export type Json = string | number | boolean | null;
-export interface Cat { name: string; lives: number; ids: string | number; weight: number }
+export interface Cat { name: string; lives: number; ids: string | number; number: number }
 export interface Dog { name: string; owner?: Cat; marks: Record<string, Cat> }
 """
 
@@ -28,9 +28,9 @@ CAT: dict[str, Any] = {
         "ids": {"type": ["string", "integer"]},
         "lives": {"type": "integer"},
         "name": {"type": "string"},
-        "weight": {"type": "number"},
+        "number": {"type": "number"},
     },
-    "required": ["ids", "lives", "name", "weight"],
+    "required": ["ids", "lives", "name", "number"],
     "type": "object",
 }
 DOG: dict[str, Any] = {
@@ -65,7 +65,19 @@ def test_the_same_in_both_is_no_disagreement(tmp_path: Path) -> None:
     assert compare_schemas(tmp_path, Cat=described) == schema.Disagreements((), ())
 
 
+OTHERWISE = "the TypeScript declares it otherwise"
 CASES = {
+    "no type": ({"Json": {}}, "/$defs/Json", OTHERWISE),
+    "one name less": ({"Cat": {**CAT, "required": ["ids"]}}, "/$defs/Cat/required", OTHERWISE),
+    "another type": (
+        *({"Cat": properties(CAT, name={"type": "null"})}, "/$defs/Cat/properties/name/type"),
+        OTHERWISE,
+    ),
+    "another definition": (
+        {"Dog": properties(DOG, owner={"$ref": "#/$defs/Json"})},
+        "/$defs/Dog/properties/owner/$ref",
+        "the TypeScript names another definition",
+    ),
     "numbers that are whole in JSON": (
         {"Json": {"type": ["string", "integer", "boolean", "null"]}},
         "/$defs/Json/type",
@@ -78,8 +90,7 @@ CASES = {
     ),
     "a member that only JSON has": (
         {"Dog": properties(DOG, more={"type": "string"}, owner={"type": "string"})},
-        "/$defs/Dog/properties",
-        "the TypeScript declares it otherwise",
+        *("/$defs/Dog/properties", OTHERWISE),
     ),
     "the order of names": (
         {"Dog": {**DOG, "required": ["name", "marks"]}},
@@ -128,11 +139,15 @@ def test_a_number_that_json_keeps_is_no_disagreement(tmp_path: Path, name: str, 
 
 def test_differences_without_a_form_in_toml_are_comments(tmp_path: Path) -> None:
     disagreements = compare_schemas(
-        tmp_path, Cat=properties(CAT, name={"type": "string", "default": None})
+        tmp_path, Cat=properties(CAT, name={"type": "string", "default": [None]})
     )
     assert disagreements.errata == ()
     assert disagreements.others == (
         "/$defs/Cat/properties/name differs by a null, which TOML has no form for",
+    )
+    assert compare_schemas(tmp_path, Dog=None, Owl={}).others == (
+        "Dog is a definition of the TypeScript only",
+        "Owl is a definition of the JSON only",
     )
 
 

@@ -33,6 +33,7 @@ def test_facts_name_only_what_the_schema_has(name: str) -> None:
         return {path}.union(*(below(child, (*path, name)) for name, child in inner))
 
     loaded, definitions = facts.load(name), schema.load(name).definitions
+    assert facts.load_file(schema.entry(name).folder / "facts.toml") == loaded
     results = {**loaded.results.client, **loaded.results.server}
     listen = {loaded.behaviour.listen} - {None}
     assert {*loaded.capabilities, *results, *listen} <= methods(name)
@@ -67,6 +68,11 @@ def test_facts_of_methods_are_about_methods_that_exist() -> None:
         ),
         (r'^log_level = "request"$', 'log_level = "never"', "#/behaviour/log_level: expected one"),
         (r"^\[methods\]$", "[methods]\nx = { y = 1 }", "#/methods/x/y: expected one of the keys"),
+        (
+            r"^\[methods\]$",
+            "[methods]\nping = false",
+            "#/methods/ping: expected a table, got false",
+        ),
         (r"^\[transports\]$", 'revision = "x"\n[transports]', "#/revision: expected a table of "),
     ],
 )
@@ -89,7 +95,8 @@ def test_a_code_of_the_reserved_range_is_defined(code: int, is_defined: bool) ->
     after = facts.with_codes(before, {"HEADER_MISMATCH": code, "OTHER": -32098}).errors
     assert after.header_mismatch == code
     assert (code in (after.defined or ())) is is_defined
-    assert -32098 not in (after.defined or ())
+    others = {*(before.errors.defined or ())} - {before.errors.header_mismatch}
+    assert {*(after.defined or ())} - {code} == others - {code}
     assert after.retired == (1,)
     assert facts.with_codes(before, {"HEADER_MISMATCH": 0, "OTHER": -32098}) == before
 

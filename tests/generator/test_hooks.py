@@ -81,6 +81,7 @@ EDITS = "(p / '_wire.py').write_text('x'); (p / '__init__.py').unlink(); (p / 'o
         (EDITS, "got another __init__.py, _wire.py; what"),
         (f"{EDITS}; sys.exit(1)", "expected exit code 0, got 1"),
         ("r.write_text('{}')", "got another mcpgen.json; what"),
+        ("r.unlink()", "got another mcpgen.json; what"),
         ("r.unlink(); r.symlink_to('no')", "got another mcpgen.json; what"),
     ],
 )
@@ -94,3 +95,4 @@ def test_a_hook_that_changes_the_package_fails_and_is_undone(
     assert came in done.err
     assert run("check", "-q").code == 0
     assert (here / "src" / "pkg" / "own.py").exists() == (EDITS in edit)
+    assert not (here / "src" / "pkg" / "mcpgen.json").is_symlink()

@@ -13,13 +13,13 @@ import pytest
 
 import mcpgen_runtime
 from generator.command_line import run, script_command
-from generator.test_check_server import OURS
+from generator.test_check_server import OURS, TINY
 from generator.test_cli import NEWEST
 from generator.test_mirror import FORECAST
 from kit.limits import SetLimit
 from mcpgen.errors import MirrorError, UsageError
 from mcpgen.project import live_server, mirror
-from mcpgen.project.live_server import Target, lists, target
+from mcpgen.project.live_server import MemoryTarget, Target, lists, target
 from mcpgen.project.server_lists import parse
 
 
@@ -101,7 +101,14 @@ def test_a_project_starts_from_a_running_server_and_follows_it(tmp_path: Path) -
     assert (checked.code, "--offline leaves the server out" in checked.err) == (2, True)
     assert run("check", "--offline", cwd=tmp_path / "weather").code == 0
     assert sorted((tmp_path / "weather").rglob("*.py")) == before
-    assert [name for name in sys.modules if name.startswith("mcpgen_peer_")] == []
+    assert [each for each in (*sys.modules, *sys.path) if "mcpgen_peer_" in each] == []
+    assert [place for place in sys.path if Path(place).name.startswith("mcpgen-")] == []
+
+
+@pytest.mark.costly
+def test_a_server_is_asked_in_a_revision_of_its_own(tmp_path: Path) -> None:
+    words = ("new", "client", "tiny", "-r", NEWEST, "--from-server", TINY)
+    assert run(*words, cwd=tmp_path).code == 0
 
 
 def test_nothing_is_written_for_a_server_that_does_not_start(tmp_path: Path) -> None:
@@ -147,7 +154,7 @@ def test_words_name_a_server(
         expected["cwd"] = f"{tmp_path}{options['cwd']}"
     server = target(words, tmp_path)
     assert (server.shown, server.address, server.options) == (words, address, expected)
-    assert "secret" not in repr(server)
+    assert "secret" not in repr((server, MemoryTarget(None, options={"A": "secret"})))
 
 
 REMOTE = {"type": "streamable-http"}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from generator.tables import table
 from mcpgen.errors import MirrorError, OutputError
 from mcpgen.project import mirror as mirrors
 from mcpgen.project import server_lists
@@ -40,34 +41,8 @@ ATTACKS = [
 ]
 """Texts that would be code if they were not written as literals, docstrings or names."""
 
-FORECAST = {
-    "name": "forecast",
-    "description": "Weather for a city.",
-    "inputSchema": {
-        "type": "object",
-        "properties": {
-            "city": {"type": "string", "description": "Name of the city."},
-            "days": {"type": "integer", "default": 3},
-        },
-        "required": ["city"],
-    },
-    "outputSchema": {
-        "type": "object",
-        "properties": {"degrees": {"type": "number"}},
-        "required": ["degrees"],
-    },
-}
-WEATHER = {
-    "tools": [FORECAST],
-    "resources": [{"uri": "weather://now", "name": "now"}],
-    "resourceTemplates": [{"uriTemplate": "weather://{city}/{+day}", "name": "day"}],
-    "prompts": [
-        {
-            "name": "report",
-            "arguments": [{"name": "style"}, {"name": "city", "required": True}],
-        }
-    ],
-}
+WEATHER: dict[str, Any] = table("weather_lists")
+FORECAST: dict[str, Any] = WEATHER["tools"][0]
 
 
 def attacked_lists(text: str) -> dict[str, Any]:
@@ -178,11 +153,11 @@ def test_the_user_files_for_a_mirror_read_as_expected(
 
 
 def test_a_long_description_is_cut() -> None:
-    tool = {**FORECAST, "description": "x" * 501}
-    tree = ast.parse(mirrors.module_text(mirrors.build(snapshot_of({"tools": [tool]}), "protocol")))
+    tools = [{**FORECAST, "name": name, "description": name * 500} for name in ("x", "yx")]
+    tree = ast.parse(mirrors.module_text(mirrors.build(snapshot_of({"tools": tools}), "protocol")))
     methods = [each for each in ast.walk(tree) if isinstance(each, ast.AsyncFunctionDef)]
-    described = [ast.get_docstring(each) or "" for each in methods if each.name == "forecast"]
-    assert {"".join(text.split()) for text in described if "x" in text} == {"x" * 500 + "..."}
+    described = [ast.get_docstring(each) or "" for each in methods if each.name in ("x", "yx")]
+    assert {"".join(text.split()) for text in described} == {"x" * 500, "yx" * 250 + "..."}
 
 
 def test_tools_whose_names_collide_are_told_apart_in_any_order() -> None:
@@ -226,6 +201,7 @@ def test_a_snapshot_is_read_as_it_was_written(tmp_path: Path) -> None:
     limits = Limits(("forecast",), {"prompts": ("report",)})
     written = snapshot_of(WEATHER, limits)
     (tmp_path / mirrors.DATA).write_text(written.text("module"))
+    assert '\n  "calls_class": "Weather",\n' in written.text("module")
     snapshot = mirrors.read(tmp_path)
     assert (snapshot.lists.document(), snapshot.limits) == (written.lists.document(), limits)
     mirrors.refuse_edited(tmp_path, snapshot, {mirrors.MODULE: "new"})

@@ -134,6 +134,12 @@ def test_a_project_of_an_odd_server_names_each_difference(tmp_path: Path) -> Non
     assert done.code == 0
     notes = [line for line in done.out.splitlines() if ": listed " in line]
     assert notes == [f"note: {note}" for note in NOTES]
+    (tmp_path / "odd/src/odd/mirror/__init__.py").unlink()
+    place = "src/odd/mirror/__init__.py"
+    assert f"differs: {place}; run mcpgen\n" in run("check", cwd=tmp_path / "odd").out
+    assert f"{place} differs; mcpgen generate\n" in run("doctor", cwd=tmp_path / "odd").out
+    again = run("generate", cwd=tmp_path / "odd").out.splitlines()
+    assert [line for line in again if ": listed " in line] == notes
     texts = (tmp_path / "odd" / "src" / "odd" / "server.py").read_text("utf-8")
     assert "instructions=mirror.INSTRUCTIONS" in texts
     package = json.loads((tmp_path / "odd/src/odd/protocol/mcpgen.json").read_text("utf-8"))

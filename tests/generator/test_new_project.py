@@ -93,17 +93,21 @@ def test_a_server_by_the_instructions_for_agents_works(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("side", ["server", "client"])
 def test_a_new_project_has_its_package_and_is_up_to_date(side: str, tmp_path: Path) -> None:
-    ended = run("new", side, "weather", "-r", OLDEST, "-o", "w/x", cwd=tmp_path)
+    ended = run("new", side, "weather", "-r", OLDEST, "-o", "v/w/x", cwd=tmp_path)
     assert (ended.code, ended.err) == (0, f"generating weather ({OLDEST}) ...\n")
-    project = tmp_path / "w" / "x"
-    assert re.search(
-        r"^w/x: \d+ files of yours, \d+ files in src/weather/protocol$", ended.out, re.MULTILINE
+    project = tmp_path / "v" / "w" / "x"
+    own, all_files = user_files(project), [each for each in project.rglob("*") if each.is_file()]
+    assert ended.out.splitlines()[-2] == (
+        f"v/w/x: {len(own)} files of yours, {len(all_files) - len(own)} files in"
+        " src/weather/protocol"
     )
-    assert ended.out.endswith("next: cd w/x && pip install -e '.[dev]' && pytest\n")
+    assert ended.out.endswith("next: cd v/w/x && pip install -e '.[dev]' && pytest\n")
     config = settings.read(project)
     assert config is not None
     assert config.packages[0].revisions == (OLDEST,)
-    assert "schemas" not in config.packages[0].features
+    assert config.packages[0].features == (
+        ("config", "routes", "workers") if side == "server" else ()
+    )
     assert run("check", cwd=project).out == "src/weather/protocol: up to date\n"
     assert not [path for path in tmp_path.rglob(".*") if "mcpgen" in path.name]
 
@@ -201,7 +205,7 @@ WRONG = {
     "x --from nameless.json": "expected a name",
     "x -o taken": "taken: expected a new or an empty directory, got one with files",
     "x -o f.json": "got a file",
-    f"x -o f.json/x -r {OLDEST} --transport stdio": "nothing was written: ",
+    f"x -o f.json/x -r {OLDEST} --transport stdio": "nothing was written: File exists",
 }
 
 
@@ -233,8 +237,15 @@ def test_a_project_is_written_whole_and_only_files_that_differ_later(tmp_path: P
     assert writing.write_files(place, {"same": "x\n", "other": "x\n"})
     assert (place / "same").stat().st_ino == before
     assert [(place / name).read_text() for name in ("same", "other")] == ["x\n", "x\n"]
-    with pytest.raises(OutputError, match="y: not all was written: "):
+    with pytest.raises(OutputError, match="y: not all was written: File exists"):
         writing.write_files(place / "same" / "y", {"a": ""})
+    assert writing.write_files(tmp_path / "new", {"a": ""})
+    with pytest.raises(OutputError, match="got one with files in it"):
+        writing.write_project(place, {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "x"]
+    (place / "link").symlink_to("same")
+    with pytest.raises(OutputError, match="link"):
+        writing.differing_files(place, {"link": ""})
 
 
 OPTIONS: dict[str, Any] = dict.fromkeys(

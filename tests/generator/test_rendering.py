@@ -452,6 +452,7 @@ def test_the_settings_of_a_project_render_folders(folder: Path) -> None:
     save(project / "pages", **{"a.txt": "x"})
     assert run("check", "-q").code == 1
     assert run("update", "-q").code == 0
+    assert run("check", "-q").code == 0
     latest = 'revisions = ["latest"]'
     every = 'revisions = ["all"]'
     for names, other in (("errata", f"{latest}\nerrata = false"), ("revisions, errata", every)):

@@ -114,11 +114,13 @@ def test_an_unknown_structure_gets_the_nearest_corrections(
 def test_a_reference_into_the_other_container_is_resolved(
     tmp_path: Path, container: str, other: str
 ) -> None:
-    tool = {"properties": {"a": {"$ref": f"#/{other}/PingRequest"}}}
+    tool = {"properties": {container: {"not": {"$ref": f"#/{other}/PingRequest"}}}}
     loaded = schema.load_file(save_document(tmp_path, small(container, Tool=tool)))
-    assert loaded.definitions["Tool"]["properties"]["a"] == {"$ref": "#/$defs/PingRequest"}
+    member = loaded.definitions["Tool"]["properties"][container]
+    assert member == {"not": {"$ref": "#/$defs/PingRequest"}}
     (note,) = loaded.notes
-    assert loaded.pointer(note.pointer) == f"/{container}/Tool/properties/a"
+    assert not note.is_lossy
+    assert loaded.pointer(note.pointer) == f"/{container}/Tool/properties/{container}/not"
     assert note.text == f"1 reference such as #/{other}/PingRequest, taken as into {container}"
 
 
@@ -153,6 +155,10 @@ WRONG = {
     "a reference to what is no schema": (
         small(Tool={"items": {"type": "string"}, "not": {"$ref": "#/$defs/Tool/items/type"}}),
         "#/$defs/Tool/not/$ref: expected a reference to a definition, #/$defs/<name>, got",
+    ),
+    "a reference to another file": (
+        {**small(Tool={"$ref": "https://a.b/c#/$defs/Tool"}), "$id": "https://a.b/d"},
+        "#/$defs/Tool/$ref: expected a reference to a definition",
     ),
     "a definition under the other key": (
         {**small(), "definitions": {"a/b": 3}},
@@ -241,7 +247,7 @@ def test_a_reference_within_the_file_may_have_any_form(
     members = {"name": text, "other": other, "$ref": {"type": "null"}}
     tool = {"type": "object", "properties": members, "not": text}
     document = {**small(Id={**text, "$anchor": "id"}, Tool=tool)}
-    document["$id"] = "https://example.com/schema"
+    document |= {"$id": "https://example.com/schema"} if "://" in target else {}
     loaded = schema.load_file(save_document(tmp_path, document))
     assert loaded.definitions["Tool"]["properties"] == {
         **members,

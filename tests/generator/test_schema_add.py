@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from generator.command_line import Done, run, run_python
-from generator.draft_packages import save_schema, with_request
+from generator.command_line import Done, Installation, run, run_python
+from generator.draft_packages import definitions_of, save_schema, with_request
 from generator.schemas import TEXT, obj
 from generator.selections import NAMES, contents, rendered, spec_of
 from mcpgen import paths, schema
 from mcpgen.adding import facts_text
 from mcpgen.adding import folder as folders
-from mcpgen.errors import OutputError
+from mcpgen.errors import OutputError, RevisionsError, UsageError
 from mcpgen.schema import docs, facts
 from mcpgen.schema.revisions import RevisionEntry, read_revisions
 
@@ -40,7 +40,7 @@ def draft(folder: Path) -> Path:
     definitions = with_request(BASE, "Paint", "tools/paint")
     definitions["PaintResult"] = obj("colour", colour=TEXT)
     definitions["PaintResultResponse"] = obj("result", result={"$ref": "#/$defs/PaintResult"})
-    definitions["Tool"]["properties"]["colour"] = TEXT
+    definitions["Tool"]["properties"]["colour"] = {**TEXT, "pattern": "\u00e9"}
     definitions["JSONValue"]["anyOf"][2]["type"] = ["string", "number", "boolean", "null"]
     return save_schema(folder, definitions)
 
@@ -71,7 +71,7 @@ def own(with_draft: Path, tmp_path: Path) -> Iterator[Path]:
         yield tmp_path / "own"
 
 
-@pytest.mark.parametrize("folder", ["own", "my own"])
+@pytest.mark.parametrize("folder", ["own", "my own/folder"])
 def test_the_next_command_of_the_report_runs_as_printed(folder: str, tmp_path: Path) -> None:
     words = ("schema", "add", str(draft(tmp_path)), "--revision", NAME)
     done = run(*words, "--schemas", str(tmp_path / folder))
@@ -101,7 +101,9 @@ def test_the_list_pins_the_file_and_its_structure(tmp_path: Path) -> None:
     [row] = read_revisions(tmp_path / "own" / "revisions.toml")
     assert row.status == "draft"
     written = tmp_path / "own" / NAME / "schema.json"
-    assert row.digest == schema.digest(json.loads(written.read_text()))
+    document = json.loads(written.read_text("utf-8"))
+    assert written.read_text("utf-8") == json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    assert row.digest == schema.digest(document)
     assert row.official != row.digest
     with paths.own_schemas(tmp_path / "own"):
         assert schema.latest().name == BASE
@@ -182,6 +184,8 @@ def test_a_project_with_a_revision_of_the_user_names_the_folder(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("-q", "new", "server", "weather", "-r", NAME).code == 0
+    assert run("-q", "new", "client", "plain", "-r", BASE).code == 0
+    assert "schemas_dir" not in (own.parent / "plain/pyproject.toml").read_text()
     monkeypatch.delenv(paths.SCHEMAS_VARIABLE)
     text = (own.parent / "weather/pyproject.toml").read_text()
     assert tomllib.loads(text)["tool"]["mcpgen"]["schemas_dir"] == "../own"
@@ -208,7 +212,7 @@ def test_a_revision_that_is_added_anew_keeps_its_facts(own: Path) -> None:
     assert edited != path.read_text()
     edited = f'{edited}\n[draft]\nmethod = "Own-Method"\n'
     path.write_text(edited)
-    refused = add_draft(own.parent)
+    refused = run("schema", "add", __file__, "--revision", NAME)
     assert (refused.code, refused.err) == (
         2,
         f"mcpgen: error: {own} has revision {NAME}; --force writes it anew\n",
@@ -216,9 +220,24 @@ def test_a_revision_that_is_added_anew_keeps_its_facts(own: Path) -> None:
     assert path.read_text() == edited
     forced = add_draft(own.parent, "--force")
     assert forced.code == 0
-    assert f"\nnext: mcpgen diff {BASE} {NAME}" in forced.out
+    assert forced.out.endswith(f"\nnext: mcpgen diff {BASE} {NAME}\n")
     assert (facts.load(NAME).http.accepted, facts.load(NAME).draft.method) == (204, "Own-Method")
     assert facts.load(NAME).capabilities["tools/paint"] == "tools"
+
+
+def test_a_schema_that_is_there_already_has_all_its_facts_and_corrections(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    words = ("schema", "add", save_schema(tmp_path, definitions_of(BASE)), "--revision", NAME)
+    done = run(*words, "--schemas", tmp_path)
+    errata = (tmp_path / NAME / "errata.toml").read_text()
+    assert (done.out.replace(f"{tmp_path}", "own").splitlines(), errata) == snapshot
+
+
+def test_an_installed_mcpgen_needs_a_folder_for_revisions(installation: Installation) -> None:
+    words = ("schema", "add", __file__, "--revision", NAME)
+    assert "expected --schemas DIR or the variable" in installation.run(*words).err
+    assert "#: expected JSON text" in run(*words).err  # in the checkout
 
 
 WRONG: Mapping[str, tuple[str, list[str], str]] = {
@@ -299,6 +318,12 @@ def test_rows_are_added_in_order_and_leave_the_others(tmp_path: Path) -> None:
     rows = read_revisions(path)
     assert [row.name[:7] for row in rows] == ["2027-01", "2027-02", "2027-03"]
     assert path.read_text().count("# mine") == sum(row.status == "draft" for row in rows) > 1
+    (tmp_path / "2027-02-01").rmdir()
+    with pytest.raises(UsageError, match="has revision 2027-02-01; --force writes it anew"):
+        folders.write(tmp_path, replace(ROW, name="2027-02-01"), {})
+    path.write_text(path.read_text().replace('"draft"', '"old"'))
+    with pytest.raises(RevisionsError):
+        folders.write(tmp_path, ROW, {}, force=True)
 
 
 def test_a_folder_without_a_list_is_named(tmp_path: Path) -> None:

@@ -12,17 +12,21 @@ from typing import Any
 
 import jsonschema
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 import documents
 import mcpgen.spec
 from documents import ROOT
 from generator.command_line import run
+from generator.schemas import REVISION, schema_of
+from generator.tables import table
 from generator.tiny_package import TINY, tiny_spec
 from mcpgen import schema
-from mcpgen.errors import InputError, UsageError
+from mcpgen.errors import InputError, SchemaError, UsageError
 from mcpgen.package import manifest
+from mcpgen.schema import docs, facts
 from mcpgen.schema.structure import resolve, structure
-from mcpgen.spec import SPEC_VERSION, Specification, loading
+from mcpgen.spec import SPEC_VERSION, Specification, loading, stages
 
 pytestmark = pytest.mark.lengthy
 
@@ -68,6 +72,10 @@ def test_every_revision_has_the_published_form(whole: Specification) -> None:
 
 def test_every_definition_of_a_schema_is_a_type(whole: Specification) -> None:
     for revision in whole.revisions:
+        assert whole.revision(revision.name) is revision
+        kinds = {"object": revision.objects, "union": revision.unions, "alias": revision.aliases}
+        for kind, each_of in kinds.items():
+            assert [*each_of] == [each for each in revision.types if each.kind == kind]
         definitions = schema.load(revision.name).definitions
         own = [each.name for each in revision.types if not each.is_inline]
         assert {*definitions} <= {*own}
@@ -80,6 +88,24 @@ def test_every_definition_of_a_schema_is_a_type(whole: Specification) -> None:
                 assert {*node["properties"]} == {member.name for member in each.members}
                 required = {member.name for member in each.required}
                 assert {*node.get("required", ())} == required, f"{revision.name} {name}"
+                optional = {member.name for member in each.optional}
+                assert optional == {*node["properties"]} - required
+    with pytest.raises(LookupError, match=r"2024-11-05, .*: 2001-01-01"):
+        whole.revision("2001-01-01")
+
+
+TYPES: dict[str, Any] = table("types")
+
+
+def test_types_have_these_values(snapshot: SnapshotAssertion) -> None:
+    document = json.loads((TINY / "schema.json").read_text("utf-8"))["$defs"]
+    loaded = schema_of(**document, **TYPES)
+    built = stages.revision_spec(
+        loaded, facts.load_file(TINY / "facts.toml", REVISION), docs.Docs()
+    )
+    [revision] = loading.specification([built]).revisions
+    types = [each for each in revision.types if each.name not in document]
+    assert mcpgen.spec.as_json(types) == snapshot
 
 
 def test_a_change_names_the_attribute_that_differs(whole: Specification) -> None:
@@ -92,6 +118,10 @@ def test_a_change_names_the_attribute_that_differs(whole: Specification) -> None
     assert pairs == [*pairwise(REVISIONS)]
 
 
+def test_differences_read_as_expected(whole: Specification, snapshot: SnapshotAssertion) -> None:
+    assert [[*vars(each).values()] for each in whole.differences[1].changes] == snapshot
+
+
 def test_an_extension_has_types_and_methods_of_its_own() -> None:
     (revision,) = mcpgen.spec.load("2025-11-25", extensions=[PAINT]).revisions
     (extension,) = revision.extensions
@@ -99,6 +129,14 @@ def test_an_extension_has_types_and_methods_of_its_own() -> None:
     draw = extension.methods.client_requests[0]
     assert draw.params in {each.name for each in extension.types}
     assert draw.params in revision.types_by_name
+
+
+def test_an_extension_has_to_fit_one_revision() -> None:
+    rounds = PAINT.with_name("rounds.json")
+    with pytest.raises(SchemaError, match="InputRequiredResult"):
+        mcpgen.spec.load("2025-11-25", extensions=[rounds])
+    old, new = mcpgen.spec.load("2025-11-25", "2026-07-28", extensions=[rounds]).revisions
+    assert (len(old.extensions), len(new.extensions)) == (0, 1)
 
 
 def test_sorted_types_come_after_those_that_they_name(whole: Specification) -> None:
@@ -148,6 +186,7 @@ def export(*words: str) -> Any:
 
 def test_export_prints_the_values_of_what_it_is_given(whole: Specification) -> None:
     assert export("--spec", "all") == mcpgen.spec.as_json(whole)
+    assert run("export", "--spec", "all").out.startswith('{\n  "spec_version"')
     one = export("--spec", REVISIONS[1])
     assert one["revisions"] == [mcpgen.spec.as_json(whole.revisions[1])]
     assert "differences" not in one

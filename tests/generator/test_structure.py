@@ -60,6 +60,8 @@ def test_the_digest_is_that_of_the_canonical_json() -> None:
     document = {"type": "object", "title": "x", "properties": {"\u00e9": {"minimum": 1}, "a": True}}
     canonical = '{"properties":{"a":true,"\u00e9":{"minimum":1}},"type":"object"}'
     assert schema.digest(document) == hashlib.sha256(canonical.encode()).hexdigest()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        schema.canonical(float("nan"))
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,8 @@ def test_the_digest_counts_what_binds_and_nothing_else(one: Any, other: Any, sam
         ({"a": {"b": 1}}, {"a": {"b": 2}}, [("/a/b", "1 here, 2 there")]),
         ([1, 2], [1, 3], [("/1", "2 here, 3 there")]),
         ([1], [1, 2], [("", "[1] here, [1, 2] there")]),
+        ({"a": {}}, {"a": []}, [("/a", "{} here, [] there")]),
+        ([], {}, [("", "[] here, {} there")]),
         ({"a": True}, {"a": 1}, [("/a", "true here, 1 there")]),
         ({"a/b": {"c~d": 1}}, {"a/b": {"c~d": "x"}}, [("/a~1b/c~0d", '1 here, "x" there')]),
         ({"a": 1, "b": [2]}, {"b": [2]}, [("/a", "1 here, nothing there")]),

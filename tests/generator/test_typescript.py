@@ -78,6 +78,7 @@ def test_an_alias_is_a_reference_if_the_type_is_referred_to_before_and_else_a_co
     definitions = read(text)
     assert definitions["A"] == definitions["Cat"]
     assert definitions["B"] == CAT
+    assert [*read("interface B { b: 1; a: 1 }")["B"]["properties"]] == ["a", "b"]
     text = "interface First { later: Later } type A = Cat; interface Later { cat: Cat }"
     assert read(f"{text} interface Cat {{ name: string }}")["A"] == CAT
 
@@ -97,13 +98,7 @@ def test_losses_of_the_published_json_are_for_recognition_only() -> None:
     assert member("0.5", fidelity=Fidelity.PUBLISHED) == {"const": 0.5, "type": "integer"}
 
 
-DEFAULTS = {
-    "unknown": ('{"a": [1, null]}', {"default": {"a": [1, None]}}),
-    "boolean": ("true", {"default": True, "type": "boolean"}),
-    "Level": ("low", {"default": "low", "$ref": "#/$defs/Level"}),
-    "number": ("3", {"default": 3, "type": "integer"}),
-    "string | null": ("null", {"default": None, "type": ["string", "null"]}),
-}
+DEFAULTS: dict[str, Any] = TABLES["defaults"]
 
 
 @pytest.mark.parametrize("type_", DEFAULTS)
@@ -121,12 +116,7 @@ def test_a_default_that_is_no_value_of_the_type_is_refused(type_: str, value: st
         member(type_, f"/** @default {value} */")
 
 
-WHOLE = {
-    "price: number": 9.99,
-    "prices: number[]": [9.99],
-    "total: number | null": 9.5,
-    "pair: [{ ttlMs: number }, number]": [{"ttlMs": 3}, 9.5],
-}
+WHOLE: dict[str, Any] = TABLES["whole numbers"]
 """Members that no revision has, or that are whole elsewhere, with a value of each."""
 
 
@@ -178,17 +168,7 @@ def test_the_last_comment_before_a_declaration_describes_it(tmp_path: Path) -> N
     }
 
 
-CONSTANTS = {
-    'export const A = "x";': "x",
-    'declare const A: "x";': "x",
-    "const A = true, B = 2;": True,
-    "const A = `x`;": "x",
-    'const A = "x" as const;': "x",
-    "const A: number = 5;": 5,
-    "const A: string[];": None,
-    "const A = `${1}`;": None,
-    "const A = { b: 1 };": None,
-}
+CONSTANTS: dict[str, Any] = TABLES["constants"]
 
 
 @pytest.mark.parametrize("text", CONSTANTS)

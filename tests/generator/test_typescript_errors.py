@@ -16,6 +16,7 @@ from generator.typescript_text import DECLARED, SMALL, member, read
 from mcpgen import schema
 from mcpgen.errors import TypeScriptError
 from mcpgen.schema.typescript import Fidelity, document
+from mcpgen.schema.typescript import read as read_typescript
 from mcpgen.schema.typescript.parse import MAX_BYTES, MAX_DEPTH, parse
 
 REFUSED: dict[str, Any] = table("typescript_errors")
@@ -37,6 +38,11 @@ def test_many_types_with_arguments_are_refused() -> None:
     members += "m500: A<500>;"
     with pytest.raises(TypeScriptError, match="expected at most 500 types with arguments"):
         read(f"type A<T> = {{ a: T }};\ninterface B {{ {members} }}")
+    link = "type I{0}<T> = {{ a: I{1}<T> }};"
+    last = "type I{0}<T> = T; type B = I{0}<2>; type A = I0<1>;"
+    assert len(read(chain(39, link, last))) == 44
+    with pytest.raises(TypeScriptError, match="40 in a row"):
+        read(chain(40, link, last))
 
 
 TYPES: dict[str, str] = {
@@ -53,9 +59,10 @@ def test_a_type_without_a_schema_is_refused(type_: str) -> None:
     assert raised.value.expected.startswith(TYPES[type_])
 
 
-def chain(count: int, link: str) -> str:
-    """Declarations that each depend on the next."""
-    return "".join(link.format(at, at + 1) for at in range(count)) + f"interface I{count} {{}}"
+def chain(count: int, link: str, last: str = "interface I{} {{}}") -> str:
+    """Declarations that each depend on the next, behind one that does not."""
+    links = "".join(link.format(at, at + 1) for at in range(count))
+    return f"type First = string;\n{links}{last.format(count)}"
 
 
 DEPENDENT = "types and declarations that depend on at most 100 in a row"
@@ -64,12 +71,14 @@ PARTS = "a schema of at most 50000 members and types, after inheritance"
 
 
 def inherited(times: int, parent: str = "A") -> str:
-    """An interface with 300 members, and some that have them too."""
-    members = "".join(f"a{at}: string; " for at in range(300))
+    """An interface with 250 members, and some that have them too."""
+    members = "".join(f"a{at}: string; " for at in range(250))
     heirs = "".join(f"interface B{at} extends {parent} {{}}\n" for at in range(times))
     return f"interface A {{ {members} }}{heirs}"
 
 
+TAGGED = "".join(f"/** @type integer */ a{at}: 1; " for at in range(100))
+USES = "".join(f"m{at}: T; " for at in range(500))
 INHERITS, ALIAS = "interface I{} extends I{} {{}}\n", "type I{} = I{};\n"
 LARGE = {
     "inheritance in a long row": (chain(50, INHERITS), DEPENDENT),
@@ -77,8 +86,9 @@ LARGE = {
     "arrays of arrays by alias": (chain(200, "type I{} = I{}[];\n"), LEVELS),
     "tuples that double": (chain(14, "type I{0} = [I{1}, I{1}];\n"), PARTS),
     "unions that double": (chain(16, "type I{0} = I{1} | I{1};\n"), PARTS),
-    "members that many inherit": (inherited(83), PARTS),
-    "members that operators make": (inherited(55, "Partial<A>"), PARTS),
+    "members that many inherit": (f"{inherited(99)}type X = 1;", PARTS),
+    "members that operators make": (f"{inherited(66, 'Partial<A>')}type X = 1;", PARTS),
+    "members with tags": (f"type T = [{{ {TAGGED} }}]; interface B {{ {USES} }}", PARTS),
 }
 
 
@@ -91,39 +101,33 @@ def test_small_text_cannot_become_a_large_schema(text: str, expected: str) -> No
 
 @pytest.mark.parametrize(
     "text",
-    [inherited(82), inherited(54, "Partial<A>"), chain(49, INHERITS), chain(50, ALIAS)],
+    [inherited(99), inherited(66, "Partial<A>"), chain(49, INHERITS), chain(50, ALIAS)],
     ids=["inherited members", "members that operators make", "inheritance", "aliases"],
 )
 def test_what_is_within_the_limits_is_read(text: str) -> None:
     assert len(read(text)) == text.count("interface ") + text.count("type ")
 
 
-NESTED = {
-    "array": "type A = {};|{}[]",
-    "tuple": "type A = {};|[{}]",
-    "member": "type A = {};|{{ a: {} }}",
-    "index": "type A = {};|{{ [k: string]: {} }}",
-    "argument": "type A = {};|Array<{}>",
-    "lookup": "type A = {};|{}['a']",
-    "union": "type A = {};|(null | {})",
-    "a default": "type A<T = {}> = T; type B = string;|Array<{}>",
-    "a parent": "interface A extends {} {{}}|Array<{}>",
-    "a type of Zod": 'import z from "zod"; const A: z.ZodType<{}>;|Array<{}>',
-}
-"""By kind or place of a type: a text around it, and how another one is nested in it."""
+NESTED: dict[str, str] = REFUSED["nested"]
+"""By kind or place of a type: the limit, a text around it, and how another is nested in it."""
 
 
 @pytest.mark.parametrize("text", NESTED.values(), ids=NESTED)
 def test_types_nest_to_the_limit_and_no_deeper(text: str) -> None:
-    around, level = text.split("|", 1)
+    limit, around, level = text.split("|", 2)
     type_ = "string"
-    for times in range(1, MAX_DEPTH + 2):
+    for _ in range(int(limit)):
         type_ = level.format(type_)
-        if times == MAX_DEPTH // 2 - 1:
-            parse(around.format(type_).encode(), "s.ts")
+    parse(around.format(type_).encode(), "s.ts")
     with pytest.raises(TypeScriptError) as raised:
-        parse(around.format(type_).encode(), "s.ts")
+        parse(around.format(level.format(type_)).encode(), "s.ts")
     assert raised.value.expected == f"types nested at most {MAX_DEPTH} deep"
+
+
+@pytest.mark.parametrize(("size", "column"), [(2000, 1992), (2001, 1994)])
+def test_columns_count_characters_and_in_long_lines_bytes(size: int, column: int) -> None:
+    with pytest.raises(TypeScriptError, match=rf"^s\.ts:1:{column}: "):
+        read(f"/* \u00e9{'x' * (size - 26)} */ type A = Missing;")
 
 
 def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
@@ -133,8 +137,10 @@ def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     with pytest.raises(TypeScriptError) as raised:
         schema.load_file(path)
     assert str(raised.value) == (
-        f"{path}:1:1: expected TypeScript text of at most {MAX_BYTES} bytes, got more"
+        f"{path}:1:1: expected TypeScript text of at most 524288 bytes, got more"
     )
+    path.write_text(f"type A = string;{' ' * (MAX_BYTES - 16)}")
+    assert read_typescript(path).types.keys() == {"A"}
 
 
 def test_text_that_is_not_utf_8_is_refused_with_its_place() -> None:

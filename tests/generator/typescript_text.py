@@ -33,7 +33,7 @@ export type ServerResult = EmptyResult;
 """
 
 DECLARED = """\
-interface Cat { name: string; lives?: number }
+interface Cat { lives?: number; name: string }
 interface Dog { name: string; good: boolean }
 type Pet = Cat | Dog;
 type Name = string;

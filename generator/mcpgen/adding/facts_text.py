@@ -150,5 +150,6 @@ class _Lines:
 
 def _key_in(pointer: str, path: str) -> str | None:
     """The key of a table that a pointer leads to or into; `None` for other tables."""
-    before, slash, rest = pointer.partition(f"/{path}/")
-    return unescape(rest.partition("/")[0]) if slash and not before else None
+    table = f"/{path}/"
+    inner = pointer.removeprefix(table).partition("/")[0]
+    return unescape(inner) if pointer.startswith(table) else None

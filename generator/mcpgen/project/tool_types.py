@@ -282,11 +282,8 @@ class _Reader:
         except NoTypesError as error:
             return self._fallback(ANY, pointer, str(error))
         self._open.add(target)
-        try:
-            name = f"{self._prefix}{names.pascal(target.rpartition('/')[2])}"
-            hint = self._hint(schema, name, target)
-        finally:
-            self._open.discard(target)
+        name = f"{self._prefix}{names.pascal(target.rpartition('/')[2])}"
+        hint = self._hint(schema, name, target)
         return self._references.setdefault(target, hint)
 
     def _target(self, target: str) -> Any:

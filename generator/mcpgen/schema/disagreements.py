@@ -103,7 +103,7 @@ def _differing_pointers(published: Node, right: Node) -> Iterator[str]:
         if token == "type" and values == ("number", "integer"):
             continue
         above: Json = resolve(published, parent)
-        if is_array(above) and not any(is_object(item) or is_array(item) for item in above):
+        if is_array(above):
             if _says_number(above, resolve(right, parent)):
                 continue
             yield parent

@@ -183,8 +183,6 @@ def with_constants(facts: Facts, loaded: schema.Schema) -> Facts:
 def with_codes(facts: Facts, stated: Mapping[str, int]) -> Facts:
     """Add error codes, by the name of the error such as `HEADER_MISMATCH`, to facts."""
     codes = {_CODES[name]: code for name, code in stated.items() if name in _CODES and code}
-    if not codes:
-        return facts
     errors = facts.errors
     defined = errors.defined
     if defined is not None:

@@ -37,17 +37,13 @@ def plain_references(document: Node, container: str) -> tuple[Node, Mapping[str,
             pointer = anchors.get(target) or _pointer(document, target)
             if pointer is not None:
                 targets[target] = _as_definition(document, pointer, container, renamed, added)
-    changed = {target for target, plain in targets.items() if target != plain}
-    if not (changed or renamed):
-        return document, {}
     whole = _with_targets(document, targets)
     for pointer, name in renamed.items():
         _, key, old = pointer.split("/")
         members = whole[key]
         whole[key] = {name if each == unescape(old) else each: members[each] for each in members}
-    if added:
-        inner = {name: resolve(document, pointer) for name, pointer in added.items()}
-        whole[container] = {**whole[container], **_with_targets(inner, targets)}
+    inner = {name: resolve(document, pointer) for name, pointer in added.items()}
+    whole[container] = {**whole[container], **_with_targets(inner, targets)}
     places = {
         f"/{pointer.split('/')[1]}/{escape(name)}": pointer for pointer, name in renamed.items()
     }

@@ -126,7 +126,7 @@ class _Writer:
 
     def _check_defaults(self, definitions: Node) -> None:
         if not self._defaults:
-            return
+            return  # most schemas have none, and the import takes long
         from jsonschema import Draft7Validator, Draft202012Validator
 
         validator: Any = Draft202012Validator if self._container == "$defs" else Draft7Validator

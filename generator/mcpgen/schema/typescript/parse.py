@@ -431,12 +431,9 @@ class _Parser:
         members: list[Node] = []
         left = node
         while left.type == node.type:
-            first, *others = _children(left)
+            left, *others = _children(left)
             members += reversed(others)
-            if not others and first.type != node.type:
-                break
-            left = first
-        members.append(_children(left)[0] if left.type == node.type else left)
+        members.append(left)
         return tuple(self._type(member, depth + 1) for member in reversed(members))
 
     def _tuple(self, node: Node, depth: int) -> Type:
@@ -551,8 +548,6 @@ def _number(text: str) -> int | float | None:
     plain = text.replace("_", "").replace(" ", "")
     if not _NUMBER.fullmatch(plain) or len(plain) > 40:
         return None
-    if len(plain) <= _MAX_DIGITS and not set(plain) & set(".eE"):
-        return int(plain)
     value = float(plain)
     if not value.is_integer():
         return value

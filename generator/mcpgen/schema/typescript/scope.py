@@ -112,7 +112,7 @@ class Scope:
             match type_:
                 case Union():
                     alternatives = self.alternatives(type_)
-                    if len(alternatives) == 1 and alternatives[0] != type_:
+                    if len(alternatives) == 1:
                         return self.resolve(alternatives[0])
                 case ConstantType():
                     return self._constant(type_), ""
@@ -286,7 +286,7 @@ class Scope:
             return _INTRINSIC.index(type_.name) - len(_INTRINSIC)
         declaration = isinstance(type_, Reference) and self.module.types.get(type_.name)
         if isinstance(declaration, Alias) and isinstance(declaration.type, Array | Tuple):
-            return self._ranks.get(declaration.type, 0)
+            return self._ranks[declaration.type]
         return self._ranks.get(declaration.name if declaration else type_, 0)
 
     # Objects
