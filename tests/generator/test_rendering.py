@@ -16,7 +16,8 @@ import pytest
 import documents
 import mcpgen.spec
 from generator.command_line import Done, run
-from mcpgen import paths, schema
+from generator.tables import table
+from mcpgen import schema
 from mcpgen.package import rendering, settings
 
 pytestmark = pytest.mark.lengthy
@@ -100,11 +101,16 @@ def test_the_sole_revision_is_there_without_a_loop(folder: Path) -> None:
 def test_python_is_formatted_as_the_settings_say(folder: Path) -> None:
     text = "x = { 'a' : 1 }\n"
     save(folder, **{"a.py.jinja": text, "b.py.jinja": f"{{#---\nformat = false\n---#}}\n{text}"})
-    assert rendered(folder) == {"a.py": 'x = {"a": 1}\n', "b.py": text}
-    save(folder, **{"render.toml": 'quotes = "any"\nline_length = 60\n'})
-    assert rendered(folder)["a.py"] == "x = {'a': 1}\n"
-    save(folder, **{"render.toml": 'format = "none"\n'})
-    assert rendered(folder)["a.py"] == text
+    save(folder, **{"c.pyi.jinja": "def f( ): ...\ndef g( ): ...\n"})
+    stub = "def f(): ...\ndef g(): ...\n"
+    assert rendered(folder) == {"a.py": 'x = {"a": 1}\n', "b.py": text, "c.pyi": stub}
+    for setting, expected in (
+        ('quotes = "any"', "x = {'a': 1}\n"),
+        ("line_length = 10", 'x = {\n    "a": 1\n}\n'),
+        ('format = "none"', text),
+    ):
+        save(folder, **{"render.toml": setting})
+        assert rendered(folder)["a.py"] == expected
 
 
 def test_a_naming_policy_holds_everywhere(folder: Path) -> None:
@@ -187,19 +193,9 @@ def test_errata_of_the_folder_come_after_those_of_mcpgen(folder: Path) -> None:
     assert "additionalProperties/type: expected [" in done.err
 
 
-FILTERS = {
-    "{{ 'a\"b' | literal }}": "'a\"b'",
-    "{{ 'tools/call' | constant }} {{ 'tools/call' | pascal }}": "TOOLS_CALL ToolsCall",
-    "{{ 'mime_type' | camel }} {{ 'mimeType' | snake }}": "mimeType mime_type",
-    "{{ 'a|b\n<c>' | cell }}": "a\\|b &lt;c>",
-    "{{ 'a\nb' | comment }}": "# a\n# b",
-    "{{ 'a.' | docstring(0, 'Source: b.') }}": '"""a. Source: b."""',
-    "{{ [1, none] | json }}": "[1, null]",
-    "{{ revision.types_by_name.ProgressToken.type | python_type }}": "str | int",
-    "{% set t = revision.types_by_name.ReadResourceResult.members | selectattr('name', 'eq',"
-    " 'contents') | first %}{{ t.type | python_type('m.', 'Sequence') }}": "Sequence[m."
-    "ReadResourceResultContents]",
-}
+TABLES: dict[str, Any] = table("rendering")
+FILTERS = TABLES["filters"]
+"""Templates, with the text that they make."""
 
 
 @pytest.mark.parametrize("source", FILTERS)
@@ -208,25 +204,7 @@ def test_a_filter_gives_what_the_page_says(folder: Path, source: str) -> None:
     assert rendered(folder)["a.txt"] == FILTERS[source]
 
 
-WRONG = {
-    "\n{{ type.doc }}": ":2: expected a name or a literal in a template, got 'Hints on how",
-    "{{ type.nam }}": ":1: 'mcpgen.spec.values.Type object'",
-    "\n\n{{ 1 | x }}": ":3: No filter named 'x'",
-    "\n{% if %}": ":2: ",
-    "def (:": ": black could not format Annotations.py: ",
-    "{{ spec.__class__ }}": ":1: access to attribute",
-    "{% include 'x' %}": ":1: there is no template x",
-    "\n{{ type.members + 1 }}": ":2: can only concat",
-    "\n{{ type | python_type }}": ":2: expected the type of a member or of an item, got Type",
-    "{#---\npath = '{typ}.py'\n---#}": ":2: expected one of revision, extension, type, method, ",
-    "{#---\nlop = 'type'\n---#}": "#/lop: expected one of",
-    "{#---\npath = 'a.py'\nloop = 'type'\n---#}": ": expected a path of its own",
-    "{#---\npath = '../{type}'\n---#}": f": expected {paths.FILE_PATH}, got ../Annotations (rev",
-    "{#---\nwhere = 'type.x'\n---#}": ":2: type.x: ",
-    "{#---\nwhere = 'type ='\n---#}": ":2: type =: ",
-    "{#---\n\nloop =\n---#}": "#: expected TOML text, got Invalid value (at line 3, column 7)",
-    "{#---\nloop = 'type'\n": ":1: Missing end of",
-}
+WRONG = TABLES["wrong"]
 """Sources of a template `{type}.py.jinja`, with the error after its name."""
 
 
@@ -251,40 +229,7 @@ def test_files_and_folders_of_the_output_have_paths_of_their_own(folder: Path) -
     assert render().err.endswith("own: expected no file mcpgen-render.json, which is the record\n")
 
 
-FAILS = {"code": "import sys; sys.exit('no such style')"}
-OTHER_BYTES = {"code": "import sys; sys.stdout.buffer.write(bytes([255]))"}
-FILTERS_OF = {"render.toml": 'filters = "f.py"'}
-CALLED = {"f.py": "def f(x):\n    return x + 1\n", "a.py.jinja": "{{ 'a' | f }}"}
-NO_MODULE = "expected a module of Python in the folder"
-OWN_CODE: dict[str, tuple[dict[str, str], str]] = {
-    "a formatter that fails": (FAILS, "a.py.jinja: PYTHON: could not format a.py: no such style\n"),
-    "other bytes": (OTHER_BYTES, "a.py.jinja: PYTHON: expected a.py in UTF-8 on its output, got"),
-    "no formatter": (
-        {"render.toml": 'formatter = ["no-such-program"]'},
-        "a.py.jinja: no-such-program: could not format a.py: ",
-    ),
-    "no module of filters": (FILTERS_OF, f"f.py: {NO_MODULE}, got none\n"),
-    "a module of others": (
-        {"render.toml": 'filters = "../g.py"', "../g.py": ""},
-        f"../g.py: {NO_MODULE}",
-    ),
-    "filters that raise an error": (
-        {**FILTERS_OF, "f.py": "\n\n1 / 0\n"},
-        "f.py:3: ZeroDivisionError: division by zero\n",
-    ),
-    "a filter that fails": ({**FILTERS_OF, **CALLED}, "a.py.jinja:1: can only concatenate str"),
-    **{
-        code: (
-            {**FILTERS_OF, "f.py": code, "a.py.jinja": f"{{{{ 'a' | {name} }}}}"},
-            f"a.py.jinja:1: No filter named '{name}'. (a.py)\n",
-        )
-        for code, name in (
-            ("def _f(x): ...", "_f"),
-            ("from json import dumps as f", "f"),
-            ("class F: ...\nf = F()", "f"),
-        )
-    },
-}
+OWN_CODE = TABLES["own_code"]
 """Files of the folder, or the code of a formatter, with the error."""
 
 
@@ -318,23 +263,8 @@ def test_an_error_says_what_it_was_rendered_for(folder: Path) -> None:
     assert render().err.endswith(f" (Tool.py: revision {NEWEST}, type Tool)\n")
 
 
-SETTINGS = {
-    '[naming.types]\nTol = "X"': (
-        '/naming/types/Tol: expected a type, the nearest being Tool, got "Tol"'
-    ),
-    '[naming.types]\nTool = "class"': "/naming/types/Tool: expected a name that Python can use",
-    '[naming.types]\nTool = "Root"': "/naming/types/",
-    '[naming.members]\n"Tool.nam" = "x"': (
-        "/naming/members/Tool.nam: expected a member as Type.member, the nearest being Tool.name"
-    ),
-    '[naming.revisions.2025-06-81]\nTool = "X"': (
-        "/naming/revisions/2025-06-81: expected one of the revisions 2024-11-05, "
-    ),
-    "[errata]\n2025-06-81 = []": "/errata/2025-06-81: expected one of the revisions 2024-11-05, ",
-    'filters = "f.py"': "/filters: expected --trusted with code of the folder, got",
-    'formatter = ["cat"]': "/formatter: expected --trusted",
-    "x = 1": "/x: expected one of the keys",
-}
+SETTINGS = TABLES["settings"]
+"""Settings, with the place and the beginning of the error."""
 
 
 @pytest.mark.parametrize("text", SETTINGS)
@@ -345,7 +275,10 @@ def test_a_wrong_setting_is_named_by_its_key(folder: Path, text: str) -> None:
     assert f"own/render.toml#{SETTINGS[text]}" in done.err
 
 
-def test_filters_and_a_formatter_of_the_folder_need_trust(folder: Path) -> None:
+def test_filters_and_a_formatter_of_the_folder_need_trust(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     upper = [sys.executable, "-c", "import sys; print(sys.stdin.read().upper(), end='')"]
     save(
         folder,
@@ -358,6 +291,7 @@ def test_filters_and_a_formatter_of_the_folder_need_trust(folder: Path) -> None:
     )
     files = {"a.py": "PRINT('YOU')\n", "b.txt": "SPECIFICATION"}
     assert rendered(folder, "--trusted") == files
+    assert (sys.dont_write_bytecode, len([*folder.iterdir()])) == (False, 4)
     done = run("check", "out")
     assert done.code == 2
     assert "give --trusted again if you trust it" in done.err
@@ -441,6 +375,7 @@ def test_a_directory_that_was_not_rendered_is_no_rendering(folder: Path) -> None
     assert run("render", "own", "-o", "out", "-r", NEWEST, "--facts", str(PAINT)).code == 2
     assert render().code == 0
     assert "options of packages" in run("update", "out", "--parts", "types").err
+    assert "options of packages" in run("check", "out", "--facts", str(PAINT)).err
     out = folder.parent / "out"
     record = json.loads((out / rendering.NAME).read_text())
     save(out, **{rendering.NAME: json.dumps({**record, "files": {"../x": "0"}})})

@@ -36,7 +36,7 @@ from mcpgen.json_types import Node
 from mcpgen.literals import WIDTH, ascii_source, docstring, literal
 from mcpgen.names import Library
 from mcpgen.render.template_names import MODELS
-from mcpgen.render.templates import place_within
+from mcpgen.render.templates import REASON, place_within
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "AllDefinitions_"
@@ -133,7 +133,7 @@ def _make_source(pickled: bytes, templates: Path) -> str:
             place = place_within(own, error)
             if place is None or Path(place[0]) not in files:
                 raise
-            reason = safe_text(str(error), 300)
+            reason = safe_text(str(error), REASON)
             raise TemplateError(files[Path(place[0])], place[1], reason) from error
 
 
