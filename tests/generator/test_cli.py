@@ -107,7 +107,7 @@ REFUSED = {
     ),
     f"--schema a/{OLDEST}.json --schema b/{OLDEST}.json -o pkg": "comes twice: by --schema twice",
     f"-r {OLDEST} --transport http -o pkg -q": "--transport: expected one that a chosen revision",
-    f"-r {OLDEST} --runtime installed --decoding strict -o pkg": "expected --runtime vendored",
+    f"-r {OLDEST} -q --runtime installed --decoding strict -o pkg": "expected --runtime vendored",
     "--force --trusted --watch": "expected --revision R or a pyproject.toml with [tool.mcpgen]",
     "update pkg": "pkg: expected a package of mcpgen's, got no mcpgen.json",
     "list --modules a": "expected a package of mcpgen, got no mcpgen.json in it",

@@ -41,8 +41,6 @@ from mcpgen.render.templates import REASON, place_within
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "AllDefinitions_"
 """The name of the module's own type, which is not written; no definition has this name."""
-_EVERY = "#all#"
-"""The library's key for every type, also for those that have no definition."""
 _LIBRARY = "datamodel_code_generator"
 _KIND = "models"
 _MADE_BY = ("render/datamodel.py", "literals.py", "names.py")
@@ -155,7 +153,6 @@ def _generate(job: Job, templates: Path) -> str:
         },
     }
     extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    extra[_EVERY] = {"literal": literal}
     for name, values in job["extra"].items():
         extra[name] = {**values, "literal": literal}
     with warnings.catch_warnings():
@@ -176,11 +173,8 @@ def _generate(job: Job, templates: Path) -> str:
             builtin_format_line_length=WIDTH,
             settings_path=templates,
             aliases=job["aliases"],
-            apply_default_values_for_required_fields=True,
-            disable_timestamp=True,
             enum_field_as_literal=LiteralType.All,
             keep_model_order=True,
-            keyword_only=True,
             skip_root_model=True,
             use_standard_collections=True,
             use_type_alias=True,
