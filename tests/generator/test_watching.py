@@ -122,7 +122,8 @@ def test_watching_runs_the_same_command_again(
     monkeypatch.setattr(sys, "argv", ["mcpgen", *words.split(), "--watch"])
     changes = SimpleNamespace(watch=lambda *_, **__: iter([set(), {(1, "a.txt")}]))
     monkeypatch.setitem(sys.modules, "watchfiles", changes)
-    assert run(*words.split(), "--watch").code == 0
+    done = run(*words.split(), "--watch")
+    assert (done.code, done.out) == (0, "")
     assert (here / "ran").read_text() == f"{f'-m mcpgen {words}'.strip()}\n" * 2
 
 
