@@ -52,9 +52,8 @@ JOBS: dict[str, Any] = table("model_jobs")
 @pytest.mark.parametrize("case", JOBS)
 def test_a_job_has_what_templates_write(case: str, snapshot: SnapshotAssertion) -> None:
     row = JOBS[case]
-    words: dict[str, Any] = {
-        "extra_policy": lambda name: row.get("policies", {}).get(name, "ignore")
-    }
+    policies = row.get("policies", {})
+    words: dict[str, Any] = {"extra_policy": lambda name: policies.get(name, "ignore")}
     first: list[str] = []
     for library, decoding in product(LIBRARIES, DECODINGS):
         words |= {"library": library, "decoding": decoding, **row.get("words", {})}
