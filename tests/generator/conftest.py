@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import Installation
-from mcpgen import schema
+from mcpgen import cache, schema
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, output, pipeline
 from mcpgen.render import datamodel
@@ -35,6 +35,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, in which commands run."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a cache of the test's own, which is empty."""
+    monkeypatch.delenv(cache.VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return cache.folder()
 
 
 @pytest.fixture

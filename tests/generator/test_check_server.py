@@ -289,7 +289,7 @@ def test_the_current_rule_is_shown_on_a_terminal_or_on_request(root: Path) -> No
 
 def test_the_rules_can_be_listed() -> None:
     done = run("check-server", "--list-rules", "--json")
-    assert len(json.loads(done.out)) == len(CHECKS) > 160
+    assert (done.code, len(json.loads(done.out)), len(CHECKS) > 160) == (0, len(CHECKS), True)
     words = ("--list-rules", "--rule", "ping", "--rule", "tools.name-length")
     for rule in ("ping.answered", "ping.removed", "tools.name-length"):
         assert rule in run("check-server", *words).out

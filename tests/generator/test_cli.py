@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -48,6 +49,7 @@ def width(monkeypatch: pytest.MonkeyPatch) -> None:
         ["update", "--help"],
         ["doctor", "--help"],
         ["completion", "--help"],
+        ["contract", "check", "--help"],
     ],
 )
 def test_help_shows_the_common_calls_first(words: list[str], snapshot: SnapshotAssertion) -> None:
@@ -62,6 +64,7 @@ def test_it_shows_help_without_words_and_its_version() -> None:
     assert shown[0] == shown[1] == shown[2]
     assert shown[0].startswith("Usage: mcpgen [OPTIONS]")
     assert run("--version") == Done(0, f"mcpgen {__version__}\n", "")
+    assert gc.isenabled()
 
 
 def test_list_shows_what_each_revision_has(snapshot: SnapshotAssertion) -> None:
@@ -107,6 +110,8 @@ REFUSED = {
     ),
     f"--schema a/{OLDEST}.json --schema b/{OLDEST}.json -o pkg": "comes twice: by --schema twice",
     f"-r {OLDEST} --transport http -o pkg -q": "--transport: expected one that a chosen revision",
+    f"-r {OLDEST} -q --runtime installed --decoding strict -o pkg": "expected --runtime vendored",
+    "--force --trusted --watch": "expected --revision R or a pyproject.toml with [tool.mcpgen]",
     "update pkg": "pkg: expected a package of mcpgen's, got no mcpgen.json",
     f"-r {OLDEST} -o a": "expected an empty directory or a package of mcpgen's",
     f"-r {OLDEST} -o .": "-o . holds the current directory: run mcpgen from outside it",

@@ -24,11 +24,11 @@ def twenty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def terminal() -> Generator[Terminal]:
-    """A terminal as standard output and standard error."""
-    stream = Terminal()
-    with redirect_stdout(stream), redirect_stderr(stream):
-        yield stream
+def terminal() -> Generator[tuple[Terminal, Terminal]]:
+    """Terminals as standard output and standard error."""
+    out, err = Terminal(), Terminal()
+    with redirect_stdout(out), redirect_stderr(err):
+        yield out, err
 
 
 TEXT = "a [b]text[/b]\n"
@@ -57,13 +57,13 @@ def test_a_pipe_gets_plain_lines(
 
 
 def test_a_terminal_gets_styles_but_no_markup_of_others() -> None:
-    with terminal() as shown:
+    with terminal() as (shown, _):
         Console().text("ok: a [b]text[/b] of more than 20 columns 12")
     assert shown.getvalue() == "\x1b[1mok:\x1b[0m a [b]text[/b] of more than 20 columns 12\n"
 
 
 def test_a_terminal_gets_a_table_without_a_frame_and_a_coloured_diff() -> None:
-    with terminal() as shown:
+    with terminal() as (shown, _):
         Console().table(("One", "Two"), [("a", "b"), ("long", "")])
         Console().diff("+a\n-b\n")
     heads, *rows = shown.getvalue().splitlines()
@@ -74,7 +74,7 @@ def test_a_terminal_gets_a_table_without_a_frame_and_a_coloured_diff() -> None:
 
 
 def test_a_terminal_shows_progress_that_goes() -> None:
-    with terminal() as shown:
+    with terminal() as (_, shown):
         with Console().progress("working"):
             assert shown.getvalue() == "\x1b[?25l"  # without a cursor
         assert " working ..." in shown.getvalue()
@@ -86,11 +86,11 @@ def test_a_terminal_without_progress_stays_empty(console: Console) -> None:
     with terminal() as shown, console.progress("working"), console.steps(verbose=True) as steps:
         steps.begin("first")
         steps.step("second")
-    assert shown.getvalue() == ""
+    assert [stream.getvalue() for stream in shown] == ["", ""]
 
 
 def test_a_step_overwrites_the_last_one_within_a_line() -> None:
-    with terminal() as shown, Console().steps(verbose=False) as steps:
+    with terminal() as (_, shown), Console().steps(verbose=False) as steps:
         steps.begin("first")
         steps.step("x" * 30)
     clear = "\r\x1b[K"

@@ -90,7 +90,7 @@ def test_a_difference_is_shown_and_not_accepted_without_a_name(shop: Path) -> No
 
 @pytest.mark.parametrize("name", ["order", "tool order"])
 def test_a_named_item_is_accepted_in_every_revision(shop: Path, name: str) -> None:
-    assert accept(shop, "evil.py", name).code == 0
+    assert accept(shop, "evil.py", name).out.endswith(f"\naccepted in {LOCK}: 1 item\n")
     assert accept(shop, "evil.py").code == 0
     assert accept(shop, "shop.py").code == 1
 

@@ -43,7 +43,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "shop.py").write_text(SHOP_SERVER)
     (folder / "smaller.py").write_text(SHOP_SERVER.replace(WHOLE_SIZES, SMALLER_SIZES))
     written = run("contract", "write", "shop:server", "-o", FILE, cwd=folder)
-    assert written.code == 0, written.err
+    revisions = ", ".join(reversed([*mcpgen_runtime.REVISIONS]))
+    assert written == Done(0, f"wrote {FILE}: {revisions}\n", "asking shop:server ...\n")
     return folder
 
 
@@ -76,7 +77,8 @@ def test_a_contract_has_all_revisions_that_the_server_speaks(shop: Path) -> None
 def test_a_server_that_takes_less_fails_with_a_value(shop: Path) -> None:
     done = run("contract", "check", "smaller:server", FILE, cwd=shop)
     assert done.code == 1
-    assert "breaking: ARGUMENT_NARROWED: tool order: the argument size is narrower" in done.out
+    expected = "breaking: ARGUMENT_NARROWED: tool order: the argument size is narrower"
+    assert done.out.startswith(expected)
     assert 'for example "l"' in done.out
 
 
@@ -98,8 +100,9 @@ def test_a_secret_of_the_environment_is_masked(shop: Path, tmp_path: Path) -> No
     entry = {"command": sys.executable, "args": ["shop.py"], "env": {"SHOP_KEY": SECRET}}
     (shop / "servers.json").write_text(json.dumps({"mcpServers": {"shop": entry}}))
     output = tmp_path / "masked.json"
-    words = ("contract", "write", "servers.json#shop", "-o", output, "-r", "2025-06-18")
-    assert run(*words, cwd=shop).code == 0
+    words = ("contract", "write", "servers.json#shop", "-o", output, "-r", "2025-06-18", "--json")
+    record = {"file": f"{output}", "revisions": ["2025-06-18"]}
+    assert json.loads(run(*words, cwd=shop).out) == record
     assert SECRET not in output.read_text()
     assert json.loads(output.read_text())["instructions"] == "Key: ***"
 
@@ -297,3 +300,4 @@ def test_the_rules_are_listed(option: tuple[str, ...]) -> None:
     rows = json.loads(run("contract", "rules", *option).out)
     expected = {"rule": "TOOL_REMOVED", "severity": "breaking", "category": "callers"}
     assert expected.items() <= rows[0].items()
+    assert "\nTOOL_REMOVED " in run("contract", "rules").out

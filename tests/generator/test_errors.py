@@ -5,8 +5,20 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
+from mcpgen import errors
 from mcpgen.errors import format_value, safe_text
+
+
+def test_an_error_has_its_data_beside_its_line(snapshot: SnapshotAssertion) -> None:
+    shown = (
+        errors.InputError("a", f"/{'x' * 300}", "b", "c"),
+        errors.TypeScriptError("a", 1, 2, "b", "c"),
+        errors.PatchError("a", "", "b", "c", "d"),
+        *(errors.TemplateError("a", line, "b") for line in (3, None)),
+    )
+    assert [(str(error), vars(error)) for error in shown] == snapshot
 
 
 @pytest.mark.parametrize(

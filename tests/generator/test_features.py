@@ -387,6 +387,7 @@ def test_git_is_told_what_is_generated_unless_an_option_says_no(tmp_path: Path) 
     assert run(*words, cwd=tmp_path).code == 0
     attributes = tmp_path / "pkg/.gitattributes"
     assert attributes.read_text() == "* linguist-generated\n"
+    assert "unchanged" in run("update", "pkg", cwd=tmp_path).out
     done = run(*words, "--no-gitattributes", cwd=tmp_path)
     assert "changed: 1 other rendered, 1 manifest" in done.out
     assert not attributes.exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,8 +12,11 @@ from pathlib import Path
 
 import black
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from generator.conftest import REVISION
+from generator.tables import table
+from mcpgen import cache
 from mcpgen.errors import OutputError
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import Selection
@@ -55,34 +60,58 @@ def test_a_tool_of_the_users_project_changes_nothing(tmp_path: Path, tool: str) 
     assert check(vendored).edited == ()
 
 
-MODULES = {
-    "two functions": "def f( ): pass\ndef g( ):\n  return 1\nx = [  1 ]\n",
-    "a docstring and a comment": "'''A.'''\n\n# of f\ndef f( ): pass\n\n# of g\ndef g( ): ...\n",
-    "decorators": "x = 1\n\n@a\n# why\n@b( 1 )\ndef f( ): ...\n\n@c\nclass A: pass\n",
-    "overloads": "@o\ndef f( ): ...\n@o\ndef f(a ): ...\n\ndef f(a=1 ):\n  pass\n",
-    "a text with definitions": 'x = """\n\ndef f( ): pass\n\n# y\n"""\n\ndef g( ): pass\n',
-    "branches": "if a :\n  def f( ): pass\n\nelse :\n  b\n\nfor x in  y:\n  class A: pass\n\nb\n",
-    "parts that are switched off": "# fmt: off\ndef f( ): pass\n\n# fmt: on\n\ndef g( ): pass\n",
-    "nothing": "",
-    "a comment at the end": "def f( ): pass\n\n# end\n",
-    "other ends of lines": "def f( ): pass\r\n\r\ndef g( ): pass\r\n",
-    "other spaces": "def f( ): pass\n\n\x0c\ndef g( ): x = '\u2028'\n\ndef h( ): pass\n",
-}
+MODULES: dict[str, str] = table("modules")
+
+
+def kept_rows(place: Path) -> tuple[tuple[str, str], list[tuple[str, str]]]:
+    """The kind and the key of the only entry of a cache, and the pieces in it by digest."""
+    [entry] = place.iterdir()
+    kind, key = entry.stem.split("-")
+    return (kind, key), json.loads(cache.read(kind, key) or b"")
 
 
 @pytest.mark.parametrize("case", MODULES)
-def test_a_module_in_pieces_is_formatted_as_the_whole_is(case: str) -> None:
-    source = MODULES[case]
-    whole = black.format_str(source, mode=black.Mode(line_length=100))
-    assert formatting.format_modules({"a.py": source}) == {"a.py": whole}
+def test_a_module_in_pieces_is_formatted_as_the_whole_is(
+    case: str, place: Path, snapshot: SnapshotAssertion
+) -> None:
+    long = f"{case:x>4000}"
+    for source in (MODULES[case], f"{MODULES[case]}\nx = '{long}'\n"):
+        whole = black.format_str(source, mode=black.Mode(line_length=100))
+        assert formatting.format_modules({"a.py": source}) == {"a.py": whole}
+    assert [text.replace(long, "long") for _, text in kept_rows(place)[1]] == snapshot
 
 
-def test_many_modules_are_formatted_by_two_processes() -> None:
-    text = "long " * 5_000
-    sources = {f"{name}.py": f"{name} =  '{text}'\n" for name in "abcd"}
-    expected = {f"{name}.py": f'{name} = "{text}"\n' for name in "abcd"}
-    assert formatting.format_modules(sources) == expected
-    assert [*formatting.format_modules(sources)] == [*sources]
+def test_pieces_are_kept_for_other_modules_of_the_same_path(place: Path) -> None:
+    for length in (3_999, 4_000):
+        formatting.format_modules({"a.py": f"kept =  '{'x' * (length - 11)}'\n"})
+        assert place.exists() is (length == 4_000)
+    entry, _ = kept_rows(place)
+    digest = hashlib.sha256(b"def kept( ): pass\n").hexdigest()
+    rows = [*((str(number), "") for number in range(999)), (digest, "kept = 0\n")]
+    cache.write(*entry, json.dumps(rows).encode())
+    source = f"def kept( ): pass\n\ndef new( ): '{'x' * 4_000}'\n"
+    written = formatting.format_modules({"a.py": source})["a.py"]
+    assert written.startswith("kept = 0\n\n\ndef new():\n")
+    assert [row[0] for row in kept_rows(place)[1]][:-1] == [row[0] for row in rows[1:]]
+
+
+@pytest.mark.parametrize("size", [199_999, 200_000])
+def test_half_of_much_source_is_formatted_by_another_process(
+    size: int, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = zip("abcd", (80_000, 60_000, 40_000, size - 180_000), strict=True)
+    texts = {f"{name}.py": f"{name} = '{f'{size}':x>{length - 7}}'\n" for name, length in lengths}
+    expected = {path: text.replace("'", '"') for path, text in texts.items()}
+    asked, answer, program = (tmp_path / name for name in ("asked", "answer", "python"))
+    answer.write_text(json.dumps({texts["b.py"]: "b = 0\n"}))
+    program.write_text(f"#!/bin/sh\ncat > '{asked}'\ncat '{answer}'\nexit 1\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    expected |= {"b.py": "b = 0\n"} if size == 200_000 else {}
+    assert list(formatting.format_modules(texts).items()) == list(expected.items())
+    assert len([*place.iterdir()]) == 4
+    passed_on = json.loads(asked.read_text()) if asked.exists() else None
+    assert passed_on == ([texts["b.py"], texts["d.py"]] if size == 200_000 else None)
 
 
 @pytest.mark.parametrize("count", [0, 30_000])

@@ -112,8 +112,10 @@ def test_a_changed_server_is_told_with_whom_it_breaks(project: Path) -> None:
     )
     assert "ARGUMENT_NARROWED: tool order" in checked.out
     assert run("check", "app/calls.py", "--offline", cwd=project).code == 0
+    assert run("update", "app/calls.py", "--parts", "types", cwd=project).code == 2
     updated = run("update", "app/calls.py", cwd=project)
     assert (updated.code, "ARGUMENT_NARROWED" in updated.out) == (0, True)
+    assert updated.out.endswith("\nwrote app/calls.py: class Shop\n")
     assert run("check", "app/calls.py", cwd=project).code == 0
     assert '"l"' not in module(project).read_text()
 

@@ -25,7 +25,8 @@ MODULE = f"r{NEWEST.replace('-', '_')}/methods.py"
 @pytest.fixture
 def override(here: Path) -> Path:
     """A copy of the template for method tables, in `own/`."""
-    assert run("templates", "copy", METHODS, "own").code == 0
+    copied = f"own/{METHODS}: copied; edit it, then generate with --templates own\n"
+    assert run("templates", "copy", METHODS, "own") == Done(0, copied, "")
     return here / "own" / METHODS
 
 
@@ -108,7 +109,7 @@ def test_only_copies_of_present_templates_are_overrides(here: Path, override: Pa
     assert (record["outdated"], "-# before" in record["diff"]) == ([METHODS], True)
     original.unlink()
     assert f"expected the template that it replaces in own/{overrides.ORIGINALS}" in generate().err
-    assert run("templates", "accept", METHODS, "own").code == 0
+    assert run("templates", "accept", METHODS, "own").out == f"own/{METHODS}: accepted\n"
     assert run("templates", "diff", "own") == (0, "own: all overrides are current\n", "")
     assert generate().code == 0
     override.rename(override.with_name("method.py.jinja"))

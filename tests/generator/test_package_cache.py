@@ -19,20 +19,12 @@ from mcpgen.model.choice import selection
 from mcpgen.package import package_cache
 from mcpgen.package.build_request import BuildRequest
 
-pytestmark = pytest.mark.costly
+pytestmark = [pytest.mark.costly, pytest.mark.usefixtures("place")]
 
 OLDEST = schema.revisions()[0].name
 TYPES = selection(("types",))
 REQUEST = BuildRequest("pkg", schema_sources.by_name((OLDEST,)), selection=TYPES)
 KEY = "0" * 64
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of the test\'s own."""
-    monkeypatch.delenv(cache.VARIABLE, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return cache.folder()
 
 
 def build_package(request: BuildRequest) -> tuple[Mapping[str, str], list[str]]:
@@ -117,6 +109,10 @@ def test_a_cache_that_cannot_be_written_is_no_error(place: Path) -> None:
     place.write_text("a file")
     cache.write("some", KEY, b"content")
     assert cache.read("some", KEY) is None
+    place.unlink()
+    (place / f"some-{KEY}.entry").mkdir(parents=True)
+    cache.write("some", KEY, b"content")
+    assert [path.name for path in place.iterdir()] == [f"some-{KEY}.entry"]
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -127,7 +123,7 @@ def test_the_entry_that_was_not_used_for_longest_is_removed(place: Path, more: i
     assert cache.read("some", "a") == b"content"  # so it is newer than b
     large = place / "some-c.entry"
     large.touch()
-    os.truncate(large, cache.MAX_BYTES - 3 * (place / "some-a.entry").stat().st_size + more)
+    os.truncate(large, 2**25 - 3 * (place / "some-a.entry").stat().st_size + more)
     cache.write("some", "d", b"content")
     kept = [key for key in "abd" if cache.read("some", key) is not None]
     assert kept == (["a", "d"] if more else ["a", "b", "d"])

@@ -138,6 +138,7 @@ def test_the_package_has_the_features_that_the_program_uses(tmp_path: Path) -> N
     )
     done = run("port", file, "-o", tmp_path / "pkg", "--write", "-r", "2025-06-18")
     assert done.code == 0, done.err
+    assert [path.name for path in (tmp_path / "pkg").glob("r20*")] == ["r2025_06_18"]
     assert "features: compatibility" in done.out
     assert json.loads((tmp_path / "pkg" / "mcpgen.json").read_text())["options"]["errata"]
     program = (

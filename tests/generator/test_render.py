@@ -111,10 +111,16 @@ MODULES = {
 }
 
 
-@pytest.mark.parametrize("late", [(), ("slow.py",)])
-def test_imported_modules_are_needed_files(late: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("late", "order"),
+    [
+        ((), "start.py room/one.py slow.py _deep.py room/__init__.py"),
+        (("slow.py",), "start.py room/one.py room/__init__.py slow.py _deep.py"),
+    ],
+)
+def test_imported_modules_are_needed_files(late: tuple[str, ...], order: str) -> None:
     files = closure.needed_files(["start.py"], MODULES, MODULES.__getitem__, late)
-    assert files == {path: text for path, text in MODULES.items() if path != "other.py"}
+    assert [*files.items()] == [(path, MODULES[path]) for path in order.split()]
 
 
 def test_each_module_has_what_imports_it_first() -> None:

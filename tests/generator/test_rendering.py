@@ -101,11 +101,16 @@ def test_the_sole_revision_is_there_without_a_loop(folder: Path) -> None:
 def test_python_is_formatted_as_the_settings_say(folder: Path) -> None:
     text = "x = { 'a' : 1 }\n"
     save(folder, **{"a.py.jinja": text, "b.py.jinja": f"{{#---\nformat = false\n---#}}\n{text}"})
-    assert rendered(folder) == {"a.py": 'x = {"a": 1}\n', "b.py": text}
-    save(folder, **{"render.toml": 'quotes = "any"\nline_length = 60\n'})
-    assert rendered(folder)["a.py"] == "x = {'a': 1}\n"
-    save(folder, **{"render.toml": 'format = "none"\n'})
-    assert rendered(folder)["a.py"] == text
+    save(folder, **{"c.pyi.jinja": "def f( ): ...\ndef g( ): ...\n"})
+    stub = "def f(): ...\ndef g(): ...\n"
+    assert rendered(folder) == {"a.py": 'x = {"a": 1}\n', "b.py": text, "c.pyi": stub}
+    for setting, expected in (
+        ('quotes = "any"', "x = {'a': 1}\n"),
+        ("line_length = 10", 'x = {\n    "a": 1\n}\n'),
+        ('format = "none"', text),
+    ):
+        save(folder, **{"render.toml": setting})
+        assert rendered(folder)["a.py"] == expected
 
 
 def test_a_naming_policy_holds_everywhere(folder: Path) -> None:
@@ -188,19 +193,9 @@ def test_errata_of_the_folder_come_after_those_of_mcpgen(folder: Path) -> None:
     assert "additionalProperties/type: expected [" in done.err
 
 
-FILTERS = {
-    "{{ 'a\"b' | literal }}": "'a\"b'",
-    "{{ 'tools/call' | constant }} {{ 'tools/call' | pascal }}": "TOOLS_CALL ToolsCall",
-    "{{ 'mime_type' | camel }} {{ 'mimeType' | snake }}": "mimeType mime_type",
-    "{{ 'a|b\n<c>' | cell }}": "a\\|b &lt;c>",
-    "{{ 'a\nb' | comment }}": "# a\n# b",
-    "{{ 'a.' | docstring(0, 'Source: b.') }}": '"""a. Source: b."""',
-    "{{ [1, none] | json }}": "[1, null]",
-    "{{ revision.types_by_name.ProgressToken.type | python_type }}": "str | int",
-    "{% set t = revision.types_by_name.ReadResourceResult.members | selectattr('name', 'eq',"
-    " 'contents') | first %}{{ t.type | python_type('m.', 'Sequence') }}": "Sequence[m."
-    "ReadResourceResultContents]",
-}
+TABLES: dict[str, Any] = table("rendering")
+FILTERS = TABLES["filters"]
+"""Templates, with the text that they make."""
 
 
 @pytest.mark.parametrize("source", FILTERS)
@@ -209,7 +204,7 @@ def test_a_filter_gives_what_the_page_says(folder: Path, source: str) -> None:
     assert rendered(folder)["a.txt"] == FILTERS[source]
 
 
-WRONG: dict[str, str] = table("folder_templates")
+WRONG = TABLES["wrong"]
 """Sources of a template `{type}.py.jinja`, with the error after its name."""
 
 
@@ -234,40 +229,7 @@ def test_files_and_folders_of_the_output_have_paths_of_their_own(folder: Path) -
     assert render().err.endswith("own: expected no file mcpgen-render.json, which is the record\n")
 
 
-FAILS = {"code": "import sys; sys.exit('no such style')"}
-OTHER_BYTES = {"code": "import sys; sys.stdout.buffer.write(bytes([255]))"}
-FILTERS_OF = {"render.toml": 'filters = "f.py"'}
-CALLED = {"f.py": "def f(x):\n    return x + 1\n", "a.py.jinja": "{{ 'a' | f }}"}
-NO_MODULE = "expected a module of Python in the folder"
-OWN_CODE: dict[str, tuple[dict[str, str], str]] = {
-    "a formatter that fails": (FAILS, "a.py.jinja: PYTHON: could not format a.py: no such style\n"),
-    "other bytes": (OTHER_BYTES, "a.py.jinja: PYTHON: expected a.py in UTF-8 on its output, got"),
-    "no formatter": (
-        {"render.toml": 'formatter = ["no-such-program"]'},
-        "a.py.jinja: no-such-program: could not format a.py: ",
-    ),
-    "no module of filters": (FILTERS_OF, f"f.py: {NO_MODULE}, got none\n"),
-    "a module of others": (
-        {"render.toml": 'filters = "../g.py"', "../g.py": ""},
-        f"../g.py: {NO_MODULE}",
-    ),
-    "filters that raise an error": (
-        {**FILTERS_OF, "f.py": "\n\n1 / 0\n"},
-        "f.py:3: ZeroDivisionError: division by zero\n",
-    ),
-    "a filter that fails": ({**FILTERS_OF, **CALLED}, "a.py.jinja:1: can only concatenate str"),
-    **{
-        code: (
-            {**FILTERS_OF, "f.py": code, "a.py.jinja": f"{{{{ 'a' | {name} }}}}"},
-            f"a.py.jinja:1: No filter named '{name}'. (a.py)\n",
-        )
-        for code, name in (
-            ("def _f(x): ...", "_f"),
-            ("from json import dumps as f", "f"),
-            ("class F: ...\nf = F()", "f"),
-        )
-    },
-}
+OWN_CODE = TABLES["own_code"]
 """Files of the folder, or the code of a formatter, with the error."""
 
 
@@ -301,7 +263,8 @@ def test_an_error_says_what_it_was_rendered_for(folder: Path) -> None:
     assert render().err.endswith(f" (Tool.py: revision {NEWEST}, type Tool)\n")
 
 
-SETTINGS: dict[str, str] = table("folder_settings")
+SETTINGS = TABLES["settings"]
+"""Settings, with the place and the beginning of the error."""
 
 
 @pytest.mark.parametrize("text", SETTINGS)
@@ -312,7 +275,10 @@ def test_a_wrong_setting_is_named_by_its_key(folder: Path, text: str) -> None:
     assert f"own/render.toml#{SETTINGS[text]}" in done.err
 
 
-def test_filters_and_a_formatter_of_the_folder_need_trust(folder: Path) -> None:
+def test_filters_and_a_formatter_of_the_folder_need_trust(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     upper = [sys.executable, "-c", "import sys; print(sys.stdin.read().upper(), end='')"]
     save(
         folder,
@@ -325,6 +291,7 @@ def test_filters_and_a_formatter_of_the_folder_need_trust(folder: Path) -> None:
     )
     files = {"a.py": "PRINT('YOU')\n", "b.txt": "SPECIFICATION"}
     assert rendered(folder, "--trusted") == files
+    assert (sys.dont_write_bytecode, len([*folder.iterdir()])) == (False, 4)
     done = run("check", "out")
     assert done.code == 2
     assert "give --trusted again if you trust it" in done.err
@@ -420,6 +387,7 @@ def test_a_directory_that_was_not_rendered_is_no_rendering(folder: Path) -> None
     assert run("render", "own", "-o", "out", "-r", NEWEST, "--facts", str(PAINT)).code == 2
     assert render().code == 0
     assert "options of packages" in run("update", "out", "--parts", "types").err
+    assert "options of packages" in run("check", "out", "--facts", str(PAINT)).err
     out = folder.parent / "out"
     record = json.loads((out / rendering.NAME).read_text())
     assert (out / rendering.NAME).read_text() == f"{json.dumps(record, indent=2)}\n"

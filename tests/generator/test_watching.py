@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from generator.command_line import run
 from mcpgen import paths, schema
 from mcpgen.errors import UsageError
 from mcpgen.package import commands, manifest, watching
@@ -23,6 +24,7 @@ from mcpgen.package import commands, manifest, watching
 pytestmark = pytest.mark.lengthy
 
 SMALLEST = schema.revisions()[0]
+RENDERED = f"render pages -r {SMALLEST.name} -o docs"
 
 
 @contextmanager
@@ -101,6 +103,29 @@ def test_each_input_of_a_project_is_watched_until_an_interrupt(
         lines_until(process, "pages_of_docs: ")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
+
+
+@pytest.mark.parametrize(
+    "words", ["", "update", f"-r {SMALLEST.name} -o new", "update pkg", "update docs", RENDERED]
+)
+def test_watching_runs_the_same_command_again(
+    words: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "pages").mkdir()
+    (here / "pages" / "a.txt").touch()
+    text = PROJECT.replace('schemas = ["2030-01-01.json"]', f'revisions = ["{SMALLEST.name}"]')
+    (here / "pyproject.toml").write_text(text)
+    assert run("-q").code == 0
+    program = here / "python"
+    program.write_text('#!/bin/sh\necho "$@" >> ran\n')
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr(sys, "argv", ["mcpgen", *words.split(), "--watch"])
+    changes = SimpleNamespace(watch=lambda *_, **__: iter([set(), {(1, "a.txt")}]))
+    monkeypatch.setitem(sys.modules, "watchfiles", changes)
+    done = run(*words.split(), "--watch")
+    assert (done.code, done.out) == (0, "")
+    assert (here / "ran").read_text() == f"{f'-m mcpgen {words}'.strip()}\n" * 2
 
 
 DRAFT = manifest.Origin("file", "", "", "../a.json", "../a.toml")

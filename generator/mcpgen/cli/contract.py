@@ -243,7 +243,6 @@ def rules(console: Console) -> None:
         from mcpgen.contract import rule_page
 
         console.document(rule_page.text())
-        return
     rows = [(each.id, each.severity, each.category, each.reason) for each in RULES.values()]
     keys = ("rule", "severity", "category", "reason")
     console.record([dict(zip(keys, row, strict=True)) for row in rows])

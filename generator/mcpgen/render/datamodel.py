@@ -36,13 +36,11 @@ from mcpgen.json_types import Node
 from mcpgen.literals import WIDTH, ascii_source, docstring, literal
 from mcpgen.names import Library
 from mcpgen.render.template_names import MODELS
-from mcpgen.render.templates import place_within
+from mcpgen.render.templates import REASON, place_within
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "AllDefinitions_"
 """The name of the module's own type, which is not written; no definition has this name."""
-_EVERY = "#all#"
-"""The library's key for every type, also for those that have no definition."""
 _LIBRARY = "datamodel_code_generator"
 _KIND = "models"
 _MADE_BY = ("render/datamodel.py", "literals.py", "names.py")
@@ -133,7 +131,7 @@ def _make_source(pickled: bytes, templates: Path) -> str:
             place = place_within(own, error)
             if place is None or Path(place[0]) not in files:
                 raise
-            reason = safe_text(str(error), 300)
+            reason = safe_text(str(error), REASON)
             raise TemplateError(files[Path(place[0])], place[1], reason) from error
 
 
@@ -155,7 +153,6 @@ def _generate(job: Job, templates: Path) -> str:
         },
     }
     extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    extra[_EVERY] = {"literal": literal}
     for name, values in job["extra"].items():
         extra[name] = {**values, "literal": literal}
     with warnings.catch_warnings():

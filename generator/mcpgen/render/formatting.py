@@ -140,9 +140,10 @@ def _cuts(body: Sequence[ast.stmt], lines: Sequence[str]) -> Iterator[int]:
         decorators = getattr(statement, "decorator_list", ())
         first = min(each.lineno for each in (statement, *decorators)) - 1
         has_comment = False
-        while first > (before.end_lineno or first) and lines[first - 1].startswith("#"):
+        while lines[first - 1].startswith("#"):
             first, has_comment = first - 1, True
-        is_apart = first > (before.end_lineno or first) and not lines[first - 1].strip()
+        gap = lines[before.end_lineno : first]
+        is_apart = bool(gap) and not any(map(str.strip, gap))
         after_definition = isinstance(before, _DEFINITION)
         is_definition = isinstance(statement, _DEFINITION) and not has_comment
         if is_apart and (after_definition or is_definition):

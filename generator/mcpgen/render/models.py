@@ -139,8 +139,6 @@ def _checked_maps(normal: NormalizedSchema) -> list[str]:
 
 def _with_imports(node: Node, core: Collection[str]) -> Node:
     """Replace each reference to a definition of the revision in a schema by an import."""
-    if not core:
-        return node
     if "$ref" in node:
         return {"customTypePath": f"package.{target(node)}"} if target(node) in core else node
     copy = dict(node)

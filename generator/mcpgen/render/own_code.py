@@ -15,10 +15,8 @@ from mcpgen.errors import OutputError, TemplateError, safe_text
 from mcpgen.literals import WIDTH, Code
 from mcpgen.render.folder_settings import FolderSettings
 from mcpgen.render.formatting import format_modules
-from mcpgen.render.templates import place_within
+from mcpgen.render.templates import REASON, place_within
 
-_REASON = 300
-"""Characters of an error that are shown."""
 _FORMAT_SECONDS = 60.0
 
 
@@ -58,7 +56,7 @@ def _import_file(path: Path) -> ModuleType:
         own = place_within(path.resolve().parent, error)
         line = error.lineno if isinstance(error, SyntaxError) else own[1] if own else None
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
-        text = f"{type(error).__name__}: {safe_text(reason, _REASON)}"
+        text = f"{type(error).__name__}: {safe_text(reason, REASON)}"
         raise TemplateError(str(path), line, text) from error
     finally:
         sys.dont_write_bytecode = before
@@ -118,7 +116,7 @@ def _run_formatter(command: Sequence[str], path: str, text: str, folder: Path) -
         raise OutputError(f"{words[0]}: could not format {path}: {error}") from error
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        reason = safe_text(last[0], _REASON) if last else f"exit code {done.returncode}"
+        reason = safe_text(last[0], REASON) if last else f"exit code {done.returncode}"
         raise OutputError(f"{words[0]}: could not format {path}: {reason}")
     try:
         return done.stdout.decode()

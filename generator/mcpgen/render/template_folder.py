@@ -33,7 +33,7 @@ from mcpgen.render.folder_settings import (
 )
 from mcpgen.render.template_filters import filters_for
 from mcpgen.render.template_names import is_partial
-from mcpgen.render.templates import SandboxedEnvironment, place_within
+from mcpgen.render.templates import REASON, SandboxedEnvironment, place_within
 from mcpgen.spec.naming import rename
 from mcpgen.spec.values import Extension, Method, Revision, Specification, Type
 from mcpgen.toml_records import MAX_BYTES, Place
@@ -44,8 +44,6 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"\w+")
 _LOOPS = ("revision", "extension", "type", "method", "difference")
 _OF_REVISION = frozenset({"extension", "type", "method"})
-_REASON = 300
-"""Characters of an error within a template that are shown."""
 
 
 def files_of(folder: Path) -> list[str]:
@@ -110,11 +108,6 @@ def _source(value: object) -> str:
     return str(value) if isinstance(value, Undefined) else source_text(value)
 
 
-def _text(value: object) -> object:
-    """The text that any other template may write for a value."""
-    return str(value) if isinstance(value, Undefined) else value
-
-
 @dataclass(frozen=True)
 class _Job:
     """One file to write.
@@ -172,11 +165,11 @@ class _Folder:
         if settings.filters:
             filters |= own_code.read_filters(folder, settings.filters)
         self._python = self._environment(_source, filters, trusted=trusted)
-        self._other = self._environment(_text, filters, trusted=trusted)
+        self._other = self._environment(None, filters, trusted=trusted)
 
     def _environment(
         self,
-        finalize: Callable[[object], object],
+        finalize: Callable[[object], object] | None,
         filters: Mapping[str, Callable[..., Any]],
         *,
         trusted: bool,
@@ -266,7 +259,7 @@ class _Folder:
     def _values(self, loop: str, revision: Revision | None) -> Sequence[Any]:
         if loop == "difference":
             return self._specification.differences
-        if loop == "revision" or revision is None:
+        if revision is None:  # the outer loop
             return self._specification.revisions
         by_loop: Mapping[str, Sequence[Any]] = {
             "extension": revision.extensions,
@@ -299,7 +292,7 @@ class _Folder:
             if isinstance(result, Undefined):
                 str(result)  # raises the error that names it
         except Exception as error:  # whatever an expression of the user's raises
-            reason = f"{safe_text(expression)}: {safe_text(str(error), _REASON)}{_about(values)}"
+            reason = f"{safe_text(expression)}: {safe_text(str(error), REASON)}{_about(values)}"
             self._fail(template, self._line_of(template, expression), reason, error)
         return result
 
@@ -328,7 +321,7 @@ class _Folder:
             reason = str(error)
             if isinstance(error, TemplateNotFound):
                 reason = f"there is no template {error.name}"
-            raise TemplateError(path, line, f"{safe_text(reason, _REASON)}{job.about}") from error
+            raise TemplateError(path, line, f"{safe_text(reason, REASON)}{job.about}") from error
         if not is_python or not job.format:
             return text
         try:

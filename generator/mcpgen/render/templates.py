@@ -37,7 +37,7 @@ from mcpgen.spec.packages import ModelsSpec
 
 _KIND = "template"
 
-_REASON = 300
+REASON = 300
 """Characters of an error within a template that are shown."""
 
 
@@ -64,7 +64,7 @@ def render(name: str, overrides: Path | None = None, **values: object) -> str:
             reason = str(error)
             if isinstance(error, TemplateNotFound):
                 reason = f"there is no template {error.name}"
-            raise TemplateError(path, line, safe_text(reason, _REASON)) from error
+            raise TemplateError(path, line, safe_text(reason, REASON)) from error
         raise
 
 
