@@ -25,11 +25,13 @@ from generator.check_server.rows import (
     rule,
     says,
 )
+from generator.tables import table
 from mcpgen import schema
 from mcpgen.check_server.connections import Connection, Reply
 from mcpgen.check_server.runner import Findings, select_checks
 from mcpgen.errors import ServerError
 
+TABLES: dict[str, Any] = table("check_server")
 REFUSED = refused(1)
 HANDSHAKES = [row.name for row in schema.revisions() if row.name != NEW]
 COMPARING = "versioning.server-echo"
@@ -80,21 +82,7 @@ def test_a_session_is_opened_in_two_attempts(failures: int) -> None:
         assert findings.lost == {OLD: f"no session can be opened any longer: {text}"}
 
 
-@pytest.mark.parametrize(
-    ("first", "name", "came"),
-    [
-        ([REFUSED], OLD, 'error 1 ("no")'),
-        ([{"result": 5}], OLD, "result 5"),
-        (opening()[:1], "2025-06-18", f"the version {OLD} in place of 2025-06-18"),
-        ([None], OLD, "nothing came"),
-        ([OK], NEW, f"a result of server/discover without {NEW}: result {{}}"),
-        (
-            [says(supportedVersions=[OLD])],
-            NEW,
-            f'a result of server/discover without {NEW}: result {{"supportedVersions": ["{OLD}"]}}',
-        ),
-    ],
-)
+@pytest.mark.parametrize(("first", "name", "came"), TABLES["no revision"])
 def test_a_server_of_no_revision_is_one_error(first: list[Any], name: str, came: str) -> None:
     with pytest.raises(ServerError) as caught:
         findings_of(first, "ping", name=name)
@@ -119,18 +107,7 @@ def test_the_refusal_of_a_chosen_revision_is_told() -> None:
         findings_of([other, other, other, REFUSED, other], COMPARING)
 
 
-@pytest.mark.parametrize(
-    ("members", "name"),
-    [
-        ({"serverInfo": {"name": "a", "version": "1"}}, "a 1"),
-        ({"serverInfo": {"name": "a", "version": 1}}, "a"),
-        ({"serverInfo": {"version": "1"}}, "1"),
-        ({"serverInfo": 5}, ""),
-        ({"_meta": 5}, ""),
-        ({"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "b"}}}, ""),
-        ({"serverInfo": {"name": "a" * 999}}, "a" * 80 + "..."),
-    ],
-)
+@pytest.mark.parametrize(("members", "name"), TABLES["names of servers"])
 def test_findings_have_the_name_of_the_server(members: dict[str, Any], name: str) -> None:
     findings = findings_of([*opening(), *opening(**members), OK], "ping")
     assert findings.name == name

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from generator.check_server.judging import answer_in_turn, answer_over_http, session_to
-from generator.check_server.rows import NEW, OK, OLD, OLDEST, refused, says
+from generator.check_server.rows import NEW, OK, OLD, OLDEST, says
 from generator.tables import table
 from mcpgen.check_server.connections import (
     FLOOD_BYTES,
@@ -24,6 +24,7 @@ from mcpgen.check_server.connections import (
 from mcpgen.check_server.outcomes import BrokenRuleError
 from mcpgen.check_server.session import ServerSilentError
 
+TABLES: dict[str, Any] = table("check_server")
 FLOODED = f"the server wrote more than {FLOOD_MESSAGES} lines or {FLOOD_BYTES} bytes"
 
 
@@ -70,20 +71,9 @@ def test_output_is_limited(more: tuple[int, int, int], reason: str) -> None:
     assert flood(*map(sum, zip(limits, more, strict=True))) == reason
 
 
-@pytest.mark.parametrize(
-    ("reply", "text"),
-    [
-        (Reply(), "no answer"),
-        (Reply(reason="it ended"), "it ended"),
-        (Reply(reason="it ended", status=404), "status 404 with it ended"),
-        (Reply(answer={"result": 5}, status=200), "status 200 with result 5"),
-        (Reply(answer={"error": 5}), "error null (null)"),
-        (Reply(answer={"error": {"code": 1, "message": "m"}}), 'error 1 ("m")'),
-        (Reply(answer={"result": "r" * 999}), f'result "{"r" * 116}...'),
-    ],
-)
-def test_a_reply_is_shown_in_words(reply: Reply, text: str) -> None:
-    assert reply.text == text
+@pytest.mark.parametrize(("reply", "text"), TABLES["replies"])
+def test_a_reply_is_shown_in_words(reply: dict[str, Any], text: str) -> None:
+    assert Reply(**reply).text == text
 
 
 @pytest.mark.parametrize(("capabilities", "tools", "subscribe"), table("declared"))
@@ -95,20 +85,7 @@ def test_a_capability_is_declared_by_any_value(
     assert session.declares("resources.subscribe") is subscribe
 
 
-CALL = {"method": "tools/call"}
-
-
-@pytest.mark.parametrize(
-    ("message", "fields"),
-    [
-        (5, None),
-        ({"method": 5}, {}),
-        ({"method": "a/b", "params": {"name": "n"}}, {"Mcp-Method": "a/b"}),
-        ({**CALL, "params": {"name": "n"}}, {"Mcp-Method": "tools/call", "Mcp-Name": "n"}),
-        ({**CALL, "params": {"name": 5}}, {"Mcp-Method": "tools/call"}),
-        ({**CALL, "params": []}, {"Mcp-Method": "tools/call"}),
-    ],
-)
+@pytest.mark.parametrize(("message", "fields"), TABLES["fields"])
 def test_fields_repeat_parts_of_a_message(message: Any, fields: dict[str, str] | None) -> None:
     expected = {} if fields is None else {"MCP-Protocol-Version": NEW, **fields}
     assert session_to(answer_in_turn([]), NEW).fields_of(message) == expected
@@ -162,16 +139,7 @@ def test_a_silent_server_is_given_up_after_three_requests() -> None:
             server.count(silent)
 
 
-@pytest.mark.parametrize(
-    ("name", "answers", "is_open", "error"),
-    [
-        (OLD, [OK, None], True, ""),
-        (OLD, [refused()], True, 'a second session, as the first one, got error -1 ("no")'),
-        (OLD, [None], True, "a second session, as the first one, got nothing came"),
-        (NEW, [refused()], True, 'a second session, as the first one, got error -1 ("no")'),
-        (OLD, [refused()], False, ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "answers", "is_open", "error"), TABLES["another session"])
 def test_another_session_is_opened_or_says_why_not(
     name: str, answers: list[Any], is_open: bool, error: str
 ) -> None:
@@ -189,19 +157,7 @@ def test_another_session_is_opened_or_says_why_not(
     assert str(caught.value) == f"expected {error}"
 
 
-ERROR = {"jsonrpc": "2.0", "error": {"code": 1}}
-
-
-@pytest.mark.parametrize(
-    ("answers", "answer", "reason", "settled"),
-    [
-        ([None, OK], None, "no answer", [0.1]),
-        ([ERROR, OK], ERROR, "", []),
-        ([None, ERROR], None, "no answer", [2.0]),
-        ([[ERROR, ERROR], OK], ERROR, "", []),
-        ([None, None], None, "nothing came", [0.1]),
-    ],
-)
+@pytest.mark.parametrize(("answers", "answer", "reason", "settled"), TABLES["notifications"])
 def test_an_error_answers_a_notification_or_its_probe(
     answers: list[Any], answer: Any, reason: str, settled: list[float]
 ) -> None:
