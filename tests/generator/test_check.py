@@ -94,12 +94,12 @@ def test_a_check_prints_reasons_and_a_diff_and_exits_with_1(package: Path, case:
     done = run("check", package, "--json")
     report = json.loads(done.out)
     assert (done.code, report["up_to_date"], len(report["differing"])) == (1, False, 1)
-    told = [key for key in WHY if report[key]]
-    assert {key: report[key] for key in told} == reasons
+    stated = [key for key in WHY if report[key]]
+    assert {key: report[key] for key in stated} == reasons
     assert line in report["diff"]
     shown = run("check", package, "--format", "github").out
-    assert WHY[told[0]] in shown
-    assert ("mcpgen 0.0.1, this is" in shown) is ("generator_changed" in told)
+    assert WHY[stated[0]] in shown
+    assert ("mcpgen 0.0.1, this is" in shown) is ("generator_changed" in stated)
 
 
 def test_a_check_reads_no_link_in_the_place_of_a_new_file(package: Path) -> None:

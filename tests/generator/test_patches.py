@@ -102,8 +102,8 @@ def test_the_patch_is_a_unified_diff_that_the_manifest_names(snapshot: SnapshotA
     assert done.code == 0
     assert done.out == snapshot(name="summary")
     assert Path(PATCH).read_text("utf-8") == snapshot(name="file")
-    told = json.loads(run("patch", "pkg", "--json").out)
-    assert told == {"directory": "pkg", "file": PATCH, "hunks": {f"{FOLDER}/models.py": 2}}
+    report = json.loads(run("patch", "pkg", "--json").out)
+    assert report == {"directory": "pkg", "file": PATCH, "hunks": {f"{FOLDER}/models.py": 2}}
     record = json.loads(Path("pkg", manifest.NAME).read_text("utf-8"))
     digest = manifest.file_fingerprint(Path(PATCH))
     assert record["patch"] == {"file": f"../{PATCH}", "digest": digest}
@@ -113,8 +113,8 @@ def test_the_patch_is_a_unified_diff_that_the_manifest_names(snapshot: SnapshotA
 def test_edits_that_are_undone_take_the_patch_away() -> None:
     before = contents(Path())
     assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
-    told = json.loads(run("patch", "pkg", "--json").out)
-    assert told == {"directory": "pkg", "file": None, "hunks": {}}
+    report = json.loads(run("patch", "pkg", "--json").out)
+    assert report == {"directory": "pkg", "file": None, "hunks": {}}
     keep(DOCSTRING)
     edit((DOCSTRING[1], DOCSTRING[0]))
     assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
