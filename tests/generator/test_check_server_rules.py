@@ -97,14 +97,14 @@ OF_EACH_RUN = {
 }
 
 
-def shown(sent: Any) -> str:
+def sent_text(sent: Any) -> str:
     """The messages that a server receives, without values of one run and common members."""
     if isinstance(sent, bytes):
         text = repr(sent)[2:-1]
     else:
         fields = "".join(f"{name}: {value}\n" for name, value in sent.headers.items())
         fields = OF_EACH_REQUEST.sub("", fields)
-        text = f"{sent.method} {shown(sent.content)}\n{fields}".rstrip().replace("\n", "\n  ")
+        text = f"{sent.method} {sent_text(sent.content)}\n{fields}".rstrip().replace("\n", "\n  ")
     for form, short in OF_EACH_RUN.items():
         text = re.sub(form, short, text)
     return text
@@ -119,7 +119,7 @@ def test_a_server_without_a_defect_keeps_each_rule(
     findings = find_in_tiny(transport, revision, None, IN_MEMORY, sent)
     assert broken_rules(findings) == []
     assert [each.state for each in findings.outcomes].count("passed") > 60
-    assert "\n".join(map(shown, sent)) == snapshot
+    assert "\n".join(map(sent_text, sent)) == snapshot
     assert {each.rule.id: each.why or each.state for each in findings.outcomes} == snapshot
 
 

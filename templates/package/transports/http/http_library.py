@@ -272,7 +272,7 @@ class Httpx2Library:
             max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_ALIVE
         )
         try:
-            _check_proxy(urlsplit(url).scheme)
+            _check_environment_proxy(urlsplit(url).scheme)
             verify: Any = True
             if urlsplit(url).scheme == "http" and self._auth is library.USE_CLIENT_DEFAULT:
                 verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # not used: no TLS
@@ -405,7 +405,7 @@ def _has_proxy(scheme: str) -> bool:
     return not getproxies().keys().isdisjoint((scheme, "all"))
 
 
-def _check_proxy(scheme: str) -> None:
+def _check_environment_proxy(scheme: str) -> None:
     proxies = getproxies()
     if address := proxies.get(scheme) or proxies.get("all"):
         check_proxy(urlsplit(address if "://" in address else f"//{address}"))

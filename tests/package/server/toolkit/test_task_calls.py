@@ -237,9 +237,11 @@ async def test_a_task_works_on_when_nobody_answers_its_question() -> None:
         task_id = (await client.start("wonder"))["taskId"]
         result = await client.result("tasks/result", {"taskId": task_id})
         await client.until(lambda each: each.get("params", {}).get("status") == "completed")
-        told = [each["params"]["status"] for each in client.inbox if "tasks/status" in str(each)]
+        statuses = [
+            each["params"]["status"] for each in client.inbox if "tasks/status" in str(each)
+        ]
     assert result["content"][0]["text"] == "elicitation/create: no answer within 0.01 s"
-    assert told == ["input_required", "working"]
+    assert statuses == ["input_required", "working"]
 
 
 @everywhere
