@@ -74,7 +74,7 @@ ON_INSTALLED = (
     *("server/asgi/test_session_endpoint.py", "server/asgi/test_stateless_endpoint.py"),
 )
 """Tests of what a package on an installed runtime has of its own, and hands to the runtime."""
-RECORDS = ("tests", "rest-generator", "rest-package", "shared")
+RECORDS = ("quick", "tests", "rest-generator", "rest-package", "shared")
 """Sessions that record which requirements their tests prove; `requirements` judges all of them."""
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
 UNMONITORED = ("3.11",)  # versions without `sys.monitoring`
@@ -113,17 +113,21 @@ def install(session: nox.Session) -> None:
 def quick(session: nox.Session) -> None:
     """Tests for the inner loop: each function once, on the newest revision, asyncio, in memory."""
     enter(session, "test")
-    run_tests(session, *QUICK, *ON_ALL_CORES, *session.posargs, repeated=())
+    run_tests(session, *QUICK, *recorded(session), *ON_ALL_CORES, *session.posargs, repeated=())
 
 
 @measured
 def tests(session: nox.Session) -> None:
-    """Tests of generator, package, conventions and ledger that take no long time."""
+    """Tests of generator, package, conventions and ledger that take no long time.
+
+    In CI without the cases that `quick` runs there.
+    """
     enter(session, "test")
     if session.posargs:
         run_tests(session, *session.posargs, repeated=())
         return
-    run_tests(session, *SOON, *recorded(session), *ON_ALL_CORES)
+    cases = ("--cases=others",) if os.environ.get("CI") else ()
+    run_tests(session, *SOON, *cases, *recorded(session), *ON_ALL_CORES)
 
 
 @measured

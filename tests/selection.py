@@ -32,11 +32,15 @@ CASES = {
     "all": "all cases, of the costly properties a sample",
     "every": "all cases, names and schedules",
     "newest": "of cases whose names differ in their revision alone, the newest",
+    "others": "all cases that do not run by `quick`, all goldens of a function, and its properties",
     "once": "one case of each function, on its newest revision; no slow one if there is another",
     "quick": "one case of each function on the newest revision that is not slow, if there is one",
     "sample": "of the cases of a function on trio or on an older revision, each sixth",
 }
 """The values of `--cases`."""
+
+NOT_QUICK = OF_WHOLE_FILES - {"workers"} | {"slow"}
+"""Marks of tests that the session `quick` leaves out."""
 
 ONE_EACH = ("once", "quick")
 """Values by which a function has one case at most."""
@@ -126,13 +130,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, object, 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, object, object]:
-    """By `ONE_EACH`, keep one case of each function, before others cost more time."""
+    """Keep one case of each function by `ONE_EACH`, before others cost more time, or the others."""
     collected = yield
     chosen = collector.config.getoption("--cases")
-    if isinstance(collected, list) and chosen in ONE_EACH:
-        cases = [each for each in collected if isinstance(each, pytest.Item)]
-        return one_of(cases, is_quick=chosen == "quick") if cases else collected
-    return collected
+    if not isinstance(collected, list) or chosen not in {*ONE_EACH, "others"}:
+        return collected
+    cases = [each for each in collected if isinstance(each, pytest.Item)]
+    if not cases:
+        return collected
+    if chosen == "others":
+        quick = one_of(cases, is_quick=True)
+        return [each for each in cases if each not in quick or shows_more(each)]
+    return one_of(cases, is_quick=chosen == "quick")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -174,6 +183,16 @@ def has_goldens(item: pytest.Item | Case) -> bool:
     """Whether a test compares what it sees with goldens of syrupy."""
     function = item.function if isinstance(item, Case) else item
     return "snapshot" in getattr(function, "fixturenames", ())
+
+
+def shows_more(item: pytest.Item) -> bool:
+    """Whether a case that `--cases=quick` chooses shows more in other sessions, or runs there only.
+
+    There a property has more examples.
+    """
+    is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    is_left_out = any(mark.name in NOT_QUICK for mark in item.iter_markers())
+    return is_left_out or is_property or has_goldens(item)
 
 
 def revisions_of(item: pytest.Item | Case) -> set[str]:

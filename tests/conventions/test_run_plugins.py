@@ -37,6 +37,17 @@ def broken():
     raise RuntimeError
 def test_whose_fixture_fails(broken): pass
 """
+MIXED = """
+import pytest
+from hypothesis import given, strategies
+@pytest.mark.parametrize("number", range(3))
+def test_cases(number): pass
+@pytest.mark.slow
+def test_slow(): pass
+@given(strategies.none())
+def test_property(none): pass
+def test_golden(snapshot): pass
+"""
 CHILD = "[sys.executable, '-c', 'import time; time.sleep(99)']"
 LEAVING = f"""
 import contextvars, socket, subprocess, sys
@@ -179,6 +190,15 @@ def test_of_a_function_the_same_case_is_chosen() -> None:
     for is_quick, of_slow in ((True, []), (False, slow)):
         assert one_of(mixed, is_quick=is_quick) == mixed[1:2]
         assert one_of(slow, is_quick=is_quick) == of_slow
+
+
+def test_the_others_are_the_cases_that_quick_leaves_out(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(MIXED, "utf-8")
+    for cases, passed in (("quick", 3), ("others", 5)):
+        words = (f"--cases={cases}", "-m", "not slow" if cases == "quick" else "")
+        run_pytest(tmp_path, *WORDS, *words, plugins=[*PLUGINS, "selection"])
+        assert counts(tmp_path).passed == passed
+        (tmp_path / "counts.jsonl").unlink()
 
 
 def test_a_sample_has_cases_of_each_loop_revision_and_claim() -> None:

@@ -17,7 +17,7 @@ from mcpgen_runtime._wire import UNREADABLE
 
 pytestmark = pytest.mark.lengthy
 
-VALUES = 12
+VALUES = 5
 """Valid values of each definition, whose members are sent as null one by one."""
 
 

@@ -189,7 +189,7 @@ def test_a_long_first_line_may_have_a_byte_order_mark(size: int) -> None:
     assert decode(BOM + b"data: " + long + b"\n\n", size) == [ServerSentEvent(long)]
 
 
-LIMIT = 32 * 1024
+LIMIT = 16 * 1024
 FLOODS = {
     "short lines of data": b"data: ab\n",
     "empty lines of data": b"data\n",

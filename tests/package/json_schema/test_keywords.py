@@ -92,7 +92,7 @@ def schemas_with(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@settings(max_examples=100)
 @given(
     dialect=st.sampled_from(DIALECTS),
     schema=schemas_with(

@@ -48,7 +48,7 @@ BOTH: list[tuple[str, Role]] = [
 ]
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\u202e\n"
-LONG = ESCAPES + "x" * 3_000_000
+LONG = ESCAPES + "x" * 500_000
 SHOWN = 2_000
 """Characters that any text made of something foreign stays within."""
 
@@ -60,9 +60,10 @@ def nested_texts(depth: int) -> Iterator[str]:
 
 
 def depths() -> range:
-    """Depths on both sides of the deepest JSON that is decoded here.
+    """Depths around the deepest JSON that is decoded here.
 
-    Before Python 3.12 the calls under way count too, so that each depth matters.
+    Before Python 3.12 the calls under way count too: in other places less depth is decoded, and
+    each depth matters.
     """
 
     def is_too_deep(depth: int) -> bool:
@@ -74,7 +75,9 @@ def depths() -> range:
         return False
 
     deepest = bisect_left(range(100_000), True, key=is_too_deep)
-    return range(deepest - 100, deepest + 101, 1 if sys.version_info < (3, 12) else 10)
+    if sys.version_info < (3, 12):
+        return range(deepest - 40, deepest + 2)
+    return range(deepest - 100, deepest + 101, 10)
 
 
 def with_deep(message: Mapping[str, Any], deep: str) -> bytes:

@@ -85,7 +85,7 @@ def models(revision: str) -> dict[str, Any]:
 
 @every
 @given(data=st.data())
-@settings(calm, max_examples=300)
+@settings(calm, max_examples=100)
 def test_schema_data_is_the_same_json_after_a_round_trip(
     revision: str, data: st.DataObject
 ) -> None:
@@ -125,7 +125,7 @@ NOISE = st.one_of(
 @pytest.mark.parametrize("role", ["client", "server"])
 @both_lifecycles
 @given(noise=st.lists(NOISE, max_size=8))
-@settings(calm, max_examples=150)
+@settings(calm, max_examples=60)
 def test_no_message_whatever_it_is_raises_or_ends_the_session(
     revision: str, role: Any, noise: list[bytes]
 ) -> None:

@@ -11,7 +11,7 @@ from kit.wire import ALL, CHANGED, UPDATED
 from mcpgen.diff.bridge import Outcome, Row
 from package.proxy.bridge_traffic import COMPLETE, ELICIT, Traffic, table
 
-MESSAGES = int(os.environ.get("MCP_BRIDGE_MESSAGES", "600"))
+MESSAGES = int(os.environ.get("MCP_BRIDGE_MESSAGES", "400"))
 """The least number of messages of a pair."""
 
 PAIRS = [pytest.param(old, new, id=f"{old} to {new}") for old in ALL for new in ALL if old != new]

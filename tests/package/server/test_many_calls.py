@@ -17,7 +17,7 @@ from mcpgen_runtime import connect
 pytestmark = [pytest.mark.slow, pytest.mark.on_asyncio, pytest.mark.usefixtures("quiet")]
 
 SECONDS = 110
-COUNT = 5000
+COUNT = 2000
 REVISIONS = (*SESSIONS[-2:], PER_REQUEST[-1])
 KEY = "all"
 
