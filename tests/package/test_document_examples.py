@@ -33,7 +33,7 @@ from package_single import BOOKED, FORECAST, serve_module
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([__name__])
+FORKS.set_forkserver_preload([__name__, "pkg.testing"])
 
 
 def example(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -79,7 +79,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         types_only = choice.selection(("types",), (), decoding=decoding)
         files = tree.render_package([spec_of("2025-06-18")], name, types_only)
         write_package(files, folder, name)
-    forkserver.ensure_running()
+    with pytest.MonkeyPatch.context() as patch:
+        # The process that forks finds modules there alone.
+        patch.setenv("PYTHONPATH", os.pathsep.join((f"{folder}", *sys.path)))
+        forkserver.ensure_running()
     return folder
 
 
