@@ -60,7 +60,7 @@ GOLDEN = "generated/mcpgen_runtime"
 CODE = ("generator", "generated", "templates", "tests", "examples", "noxfile.py")
 WITH_PACKAGE = {"PYTHONPATH": os.pathsep.join(("tests", "generated"))}
 """Lets programs in the folder of the tests import the committed package."""
-ENVIRONMENTS = ("test", "interop", "lint", "proxies")
+SHARED_ENVIRONMENTS = ("test", "interop", "lint")
 """Groups of dependencies with an environment each, which sessions share."""
 BYTES = tuple(
     f"tests/package/{folder}"
@@ -97,14 +97,20 @@ def map_of(session: nox.Session) -> Path:
 
 @measured
 def install(session: nox.Session) -> None:
-    """Make what other sessions run in and talk to; they do so themselves where it is missing."""
-    for group in ENVIRONMENTS:
+    """Make what other sessions run in and talk to; they do so themselves where it is missing.
+
+    `-- shared` leaves out what one session alone needs.
+    """
+    for group in SHARED_ENVIRONMENTS:
         enter(session, group)
+    chromium()
+    if session.posargs == ["shared"]:
+        return
+    enter(session, "proxies")
     for version, interpreter in tested_interpreters().items():
         install_other(session, version, interpreter)
     peers(session)
     conformance_suite(session)
-    chromium()
     enter(session, "test")
     json_schema_suite(session)
 
@@ -156,7 +162,7 @@ def shared(session: nox.Session) -> None:
     enter(session, "test")
     selected = ("-m", "workers and not trio and not one_process", "tests/package/server")
     words = (*selected, "--cases=sample", *session.posargs, *ON_ALL_CORES, *recorded(session))
-    run_tests(session, *words, env={"MCP_WORKERS": "3", "MCP_SCHEDULES": "400", **os.environ})
+    run_tests(session, *words, env={"MCP_WORKERS": "3", "MCP_SCHEDULES": "250", **os.environ})
 
 
 def run_rest(session: nox.Session, *places: str) -> None:
@@ -226,7 +232,12 @@ def tests_others(session: nox.Session) -> None:
     for version, interpreter in others.items():
         python = f"{install_other(session, version, interpreter) / 'python'}"
         session.run(python, "-m", "mcpgen", "check", GOLDEN)
-        chosen = session.posargs or ("--cases=once", *OTHERS_RUN)
+        chosen = session.posargs or (
+            "--cases=once",
+            "-m",
+            f"{SOON[1]} and not lengthy",
+            *OTHERS_RUN,
+        )
         selected = ("--quiet", "--cases=newest", *SOON, *chosen)
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
 
