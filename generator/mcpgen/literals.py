@@ -80,6 +80,8 @@ def escape_docstring(text: str) -> str:
 
 def _escape_line(line: str) -> str:
     safe = line.replace("\\", "\\\\")
+    if safe.isascii() and safe.isprintable():
+        return safe
     return "".join(
         char if char.isascii() and char.isprintable() else ascii(char)[1:-1] for char in safe
     )

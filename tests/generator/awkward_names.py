@@ -41,6 +41,6 @@ NAMES: tuple[str, ...] = tuple(sorted({name for owner in _OWNERS for name in dir
 
 
 def names_to_try(every: bool) -> tuple[str, ...]:
-    """All of them, or all words and each eighth of the others, which are attributes."""
+    """All of them, or all words and each twentieth of the others, which are attributes."""
     attributes = [name for name in NAMES if name not in WORDS]
-    return NAMES if every else tuple(sorted([*WORDS, *attributes[::8]]))
+    return NAMES if every else tuple(sorted([*WORDS, *attributes[::20]]))

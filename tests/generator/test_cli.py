@@ -203,7 +203,7 @@ def test_a_schema_file_says_whose_facts_it_got(tmp_path: Path) -> None:
     document = json.loads((schema.entry(NEWEST).folder / "schema.json").read_text())
     document["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
     (tmp_path / "next.json").write_text(json.dumps(document))
-    ended = run("--schema", "next.json", "-o", "pkg", cwd=tmp_path)
+    ended = run("--schema", "next.json", "--parts", "types", "-o", "pkg", cwd=tmp_path)
     assert ended.code == 0
     count = len(schema.load(NEWEST).errata)
     corrected = f"next.json: {count} corrections of {NEWEST} applied"
@@ -224,7 +224,7 @@ def test_guesses_and_odd_references_are_listed_and_refused_by_strict(tmp_path: P
     definitions = with_request("2025-11-25", "Paint", "tools/paint", Id=TEXT)
     definitions["PaintRequest"]["properties"]["id"] = {"$ref": "#/definitions/Id"}
     save_schema(tmp_path, definitions)
-    words = ["--schema", "schema.json", "-o", "pkg"]
+    words = ["--schema", "schema.json", "--parts", "types", "-o", "pkg"]
     lines = run(*words, cwd=tmp_path).out.splitlines()
     for begin in (
         "note: schema.json#/$defs/PaintRequest/properties/id: 1 reference such as #/definitions/Id",

@@ -101,12 +101,14 @@ def test_a_test_fails_with_the_report_of_a_check(name: str, folder: Path) -> Non
     options, mark = RUNS[name]
     if "asyncio" in name:
         pytest.importorskip("pytest_asyncio")
-    (folder / "test_it.py").write_text(IN_COROUTINE.replace("MARK", mark))
-    passed = pytest_in(folder, *options)
-    assert (passed.code, passed.err) == (0, ""), passed.out
-    (folder / "shop.py").write_text(SMALLER)
+    test = IN_COROUTINE.replace("MARK", mark)
+    (folder / "test_it.py").write_text(test)
+    (folder / "smaller.py").write_text(SMALLER)
+    (folder / "test_smaller.py").write_text(test.replace("from shop", "from smaller"))
     failed = pytest_in(folder, *options)
-    assert failed.code == 1
+    assert (failed.code, failed.err) == (1, ""), failed.out
+    assert {*re.findall(r"^FAILED (\S+)::", failed.out, re.MULTILINE)} == {"test_smaller.py"}
+    assert " passed in " in failed.out
     assert f"{FILE}: the server has changed: 1 change: 1 breaking" in failed.out
     assert "breaking: ARGUMENT_NARROWED: tool order: the argument size is" in failed.out
     assert 'for example "l"' in failed.out
@@ -116,9 +118,10 @@ def test_a_test_fails_with_the_report_of_a_check(name: str, folder: Path) -> Non
 
 def test_the_fixture_takes_the_command_of_a_server(folder: Path) -> None:
     (folder / "test_it.py").write_text(BY_COMMAND)
-    assert "1 passed" in pytest_in(folder).out
-    (folder / "shop.py").write_text(SMALLER)
+    (folder / "smaller.py").write_text(SMALLER)
+    (folder / "test_smaller.py").write_text(BY_COMMAND.replace("shop.py", "smaller.py"))
     failed = pytest_in(folder).out
+    assert "1 failed, 1 passed" in failed
     assert ("ARGUMENT_NARROWED" in failed, "mcpgen/contract" in failed) == (True, False)
 
 
@@ -199,7 +202,7 @@ def test_the_examples_of_the_documents_pass(server: str, test: str, tmp_path: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("-r", "latest"), ("--from", "lists.json")])
+@pytest.mark.parametrize("words", [("-r", "latest"), ("-r", "latest", "--from", "lists.json")])
 def test_a_new_server_keeps_the_contract_that_it_has(
     words: tuple[str, ...], tmp_path: Path
 ) -> None:

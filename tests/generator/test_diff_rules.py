@@ -439,7 +439,7 @@ def respelled(node: Any) -> Any:
 
 
 @given(definitions(), definitions())
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_changes_are_mirrored_on_the_way_back_and_the_same_has_none(
     one: Definitions, other: Definitions
 ) -> None:

@@ -98,9 +98,11 @@ for name in sys.argv[1:]:
 
 @pytest.mark.parametrize("revision", [OLDEST, MIDDLE, NEWEST])
 def test_each_feature_can_be_left_out_or_be_the_only_one(tmp_path: Path, revision: str) -> None:
-    choices = {"none": NONE, "defaults": ()}
-    choices |= {f"only_{name}": ("none", name) for name in OF_SERVERS}
-    choices |= {f"no_{name}": (*OF_SERVERS, f"-{name}") for name in OF_SERVERS}
+    choices: dict[str, tuple[str, ...]] = {"none": NONE, "defaults": ()}
+    if revision != MIDDLE:
+        choices |= {f"only_{name}": ("none", name) for name in OF_SERVERS}
+    if revision != OLDEST:
+        choices |= {f"no_{name}": (*OF_SERVERS, f"-{name}") for name in OF_SERVERS}
     expected: list[str] = []
     for name, words in choices.items():
         files = rendered("client,server", "stdio", (revision,), features=words)

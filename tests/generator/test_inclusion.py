@@ -125,7 +125,7 @@ def test_the_values_that_are_tried_are_near_the_bounds(
 def test_no_verdict_is_wrong() -> None:
     verdicts: Counter[str] = Counter()
 
-    @settings(max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=80, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(pairs(), st.data())
     def check(pair: tuple[Schema, Schema], data: st.DataObject) -> None:
         old, new = pair

@@ -187,7 +187,7 @@ NAMES = st.one_of(
 TOOL_NAMES = st.text("aBc01_.-", min_size=1, max_size=6)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(TOOL_NAMES, st.lists(NAMES, unique=True, max_size=6), min_size=1, max_size=6)
 )

@@ -136,7 +136,7 @@ with connect_sync(sys.argv[1], headers={"x-tenant": "of a"}) as client:
 """
 
 
-@pytest.mark.parametrize("revision", NAMES)
+@pytest.mark.parametrize("revision", [OLDEST, LAST_WITH_SESSIONS, NEWEST])
 def test_a_package_of_one_revision_calls_a_tool_over_http(tmp_path: Path, revision: str) -> None:
     folder = write_package(rendered("all", "all", (revision,)), tmp_path)
     (folder / "doubles.py").write_text(SERVER, "utf-8")

@@ -72,10 +72,7 @@ revisions = ["{SMALLEST.name}"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [(), ("update",)], ids=["mcpgen", "update"])
-def test_each_input_of_a_project_is_watched_until_an_interrupt(
-    root: Path, tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_each_input_of_a_project_is_watched_until_an_interrupt(root: Path, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     draft, page = tmp_path / "2030-01-01.json", tmp_path / "pages" / "{revision}.md.jinja"
     document = json.loads((SMALLEST.folder / "schema.json").read_text())
@@ -84,7 +81,7 @@ def test_each_input_of_a_project_is_watched_until_an_interrupt(
     page.write_text("one")
     models = tmp_path / "pkg" / "r2030_01_01" / "models.py"
     written = tmp_path / "docs" / f"r{SMALLEST.name.replace('-', '_')}.md"
-    with watching_process(root, *words, cwd=tmp_path) as process:
+    with watching_process(root, cwd=tmp_path) as process:
         lines_until(process, "waiting for changes")
         assert ("colour" in models.read_text(), written.read_text()) == (False, "one")
         document["definitions"]["Tool"]["properties"]["colour"] = {"type": "string"}

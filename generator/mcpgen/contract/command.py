@@ -22,6 +22,7 @@ from mcpgen.package.build_request import BuildRequest
 from mcpgen.package.settings import Settings
 from mcpgen.project import live_server, mirror
 from mcpgen.project.live_server import Surface
+from mcpgen.project.package_import import import_package
 from mcpgen.project.server_lists import KINDS, WORDS, ServerLists
 
 
@@ -74,7 +75,7 @@ def of_server(words: str, directory: Path, revisions: Sequence[str] = ()) -> Con
         MirrorError: The server does not answer as it should.
     """
     server = live_server.target(words, directory)
-    with live_server.import_package(peer_files()) as package:
+    with import_package(peer_files()) as package:
         known_revisions(package, revisions)
         return document.contract_of(live_server.surfaces(package, server, revisions), server)
 
@@ -91,7 +92,7 @@ def of_newest(words: str, directory: Path) -> Contract:
         MirrorError: The server does not answer as it should.
     """
     server = live_server.target(words, directory)
-    with live_server.import_package(peer_files()) as package:
+    with import_package(peer_files()) as package:
         return document.contract_of([live_server.newest_surface(package, server)], server)
 
 
@@ -133,7 +134,7 @@ def changes_of_mirror(settings: Settings) -> list[Change]:
     directory = settings.root / settings.mirror.directory
     server = live_server.target(settings.mirror.server, directory)
     try:
-        with live_server.import_package(peer_files()) as package:
+        with import_package(peer_files()) as package:
             lists = live_server.lists(package, server)
     except MirrorError as error:
         raise ServerError(f"{error}; --offline leaves the server out") from error

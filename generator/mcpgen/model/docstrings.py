@@ -9,7 +9,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from mcpgen.literals import WIDTH, Code, escape_docstring
 from mcpgen.model.normalized import Definition
@@ -108,7 +108,7 @@ def docstring(paragraphs: Iterable[str], indent: int, source: str = "") -> Code:
             lines.append("")
         lines += _wrap(paragraph, indent, first=not lines)
     if len(lines) == 1:  # no room is left for the closing quotes
-        lines = _wrap(whole[0], indent + len(_QUOTES), first=True)
+        lines = [*_wrap(whole[0], indent + len(_QUOTES), first=True)]
     if source and len(lines) > 1 and lines[-2].endswith(" Source:"):
         lines[-2:] = [lines[-2].removesuffix(" Source:"), f"Source: {lines[-1]}"]
     head, *tail = lines
@@ -132,7 +132,8 @@ def _line(text: str) -> str:
     return " ".join(text.split("\n\n")[0].split())
 
 
-def _wrap(paragraph: str, indent: int, *, first: bool) -> list[str]:
+@lru_cache(maxsize=4096)  # revisions share most paragraphs, and so do packages of a process
+def _wrap(paragraph: str, indent: int, *, first: bool) -> tuple[str, ...]:
     """Wrap a paragraph; one with line breaks keeps them."""
     lines: list[str] = []
     for line in escape_docstring(paragraph.strip("\n")).split("\n"):
@@ -147,7 +148,7 @@ def _wrap(paragraph: str, indent: int, *, first: bool) -> list[str]:
             break_long_words=False,
             break_on_hyphens=False,
         ) or [""]
-    return lines
+    return tuple(lines)
 
 
 def _as_words(name: str) -> str:

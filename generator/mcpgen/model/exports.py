@@ -419,7 +419,8 @@ def imports_of(module: str, names: Iterable[str]) -> list[list[str]]:
 def exports_of(features: Features, *, unset: bool) -> tuple[Export, ...]:
     """The exports of a package; `unset` if null is a value of optional members."""
     rows = (*_UNSET, *EXPORTS) if unset else EXPORTS
-    return tuple(row for row in rows if row.parts & features.parts)
+    parts = features.parts
+    return tuple(row for row in rows if row.parts & parts)
 
 
 def home_of(module: str, folders: Sequence[str]) -> str:

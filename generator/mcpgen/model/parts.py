@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mcpgen.errors import UsageError
@@ -151,11 +152,23 @@ class Features:
         """Whether one of the transports is over HTTP."""
         return self.http or self.http_sse
 
-    @property
+    @cached_property
     def absent(self) -> tuple[Feature, ...]:
         """The features that are available to this selection but were not chosen."""
+        if not (self.client or self.server):
+            return ()
+        has = {
+            "client": self.client,
+            "server": self.server,
+            "http": self.any_http,
+            "stdio": self.stdio,
+            SESSIONS: self.http_sessions,
+            TASKS: self.tasks,
+        }
         return tuple(
-            each for each in FEATURES if each.name not in self.chosen and self._can_have(each)
+            each
+            for each in FEATURES
+            if each.name not in self.chosen and all(has[part] for part in each.parts)
         )
 
     def bases(self, of: str) -> tuple[Base, ...]:
@@ -258,18 +271,7 @@ class Features:
         rows = ((each, row.name) for row in reversed(self.absent) for each in names(row))
         return {each: feature for each, feature in rows if each not in present}
 
-    def _can_have(self, feature: Feature) -> bool:
-        has = {
-            "client": self.client,
-            "server": self.server,
-            "http": self.any_http,
-            "stdio": self.stdio,
-            SESSIONS: self.http_sessions,
-            TASKS: self.tasks,
-        }
-        return (self.client or self.server) and all(has[part] for part in feature.parts)
-
-    @property
+    @cached_property
     def parts(self) -> frozenset[str]:
         """The parts by name, including those within others.
 

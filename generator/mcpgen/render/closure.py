@@ -183,9 +183,9 @@ def dependencies(files: Mapping[str, str], package: str) -> Dependencies:
     at_top: set[str] = set()
     within: set[str] = set()
     for path, text in files.items():
-        for indent, whole, part, by_name in _FOREIGN.findall(text) if path.endswith(".py") else ():
-            inner = bool(indent or by_name)
-            (within if inner else at_top).add(whole or part or by_name)
+        if path.endswith(".py"):
+            for is_inner, name in _foreign(text):
+                (within if is_inner else at_top).add(name)
     at_top -= own
     if "pydantic" in at_top:
         at_top -= _OF_PYDANTIC
@@ -195,4 +195,13 @@ def dependencies(files: Mapping[str, str], package: str) -> Dependencies:
         (*sorted(at_top, reverse=True), *sorted(distributions - _OPTIONAL - {*_OVER_HTTP})),
         tuple(sorted(distributions.intersection(_OVER_HTTP))),
         tuple(sorted(distributions & _OPTIONAL)),
+    )
+
+
+@lru_cache(maxsize=512)  # as for `_imports`
+def _foreign(text: str) -> tuple[tuple[bool, str], ...]:
+    """The distributions that a module imports: whether within a function or by name, and which."""
+    rows = _FOREIGN.findall(text)
+    return tuple(
+        (bool(indent or by_name), whole or part or by_name) for indent, whole, part, by_name in rows
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from mcpgen import __version__
@@ -358,7 +359,7 @@ class PackageSpec:
                 members[each.by] = (*members.get(each.by, ()), f"{each.definition}.{each.wire}")
         return members
 
-    @property
+    @cached_property
     def exports(self) -> tuple[Export, ...]:
         """Its public names, by module."""
         rows = exports.exports_of(self.has, unset=self.has_unset)
