@@ -116,10 +116,11 @@ def environment(folder: Path, packages: tuple[str, ...]) -> Path:
     place, ready = folder / "environment", folder / "ready"
     python = place / PROGRAMS / "python"
     if not ready.is_file() or ready.read_text("utf-8") != "\n".join(packages):
-        subprocess.run([sys.executable, "-m", "venv", "--clear", f"{place}"], check=True)
-        uv = shutil.which("uv")
-        pip = [uv, "pip", "install", "-p", f"{python}"] if uv else [python, "-m", "pip", "install"]
-        subprocess.run([*pip, "-q", *packages], check=True)
+        venv = (sys.executable, "-m", "venv", "--clear", "--without-pip", f"{place}")
+        subprocess.run(venv, check=True)
+        uv, pip = shutil.which("uv"), (sys.executable, "-m", "pip", "--python", f"{python}")
+        install = [uv, "pip", "install", "-p", f"{python}"] if uv else [*pip, "install"]
+        subprocess.run([*install, "-q", *packages], check=True)
         ready.write_text("\n".join(packages), "utf-8")
     return python
 
