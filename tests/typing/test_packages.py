@@ -147,8 +147,8 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_package(types, folder, name)
     (folder / "shop.contract.json").write_text(text_of(contract()))
     [package] = (name for name, choice in PACKAGES.items() if choice == (*PAIRWISE[-1], "", ALL))
-    module = folder / CALLS / "__init__.py"
-    options = ("-o", module.relative_to(folder), "--package", package)
+    (folder / CALLS).mkdir()
+    options = ("-o", f"{CALLS}/__init__.py", "--package", package)
     assert run("mirror", "shop.contract.json", *options, cwd=folder).code == 0
     return write_package({"__init__.py": "number: int = 'text'\n"}, folder, WRONG)
 
