@@ -108,9 +108,8 @@ def proof(cache: Path) -> str:
     """The official SDK's own tests."""
     figures = _read(cache / "official-sdk" / "figures.json")
     rows = [
-        ("tests that pass on its own modules", figures["own"]),
-        ("tests that pass on the rendered ones", figures["rendered"]),
-        ("tests that are lost", figures["lost"]),
+        ("tests that pass on the rendered modules", figures["passing"]),
+        ("tests that pass on its own modules alone", figures["lost"]),
         ("lines that a person maintains: its own", figures["lines_own"]),
         ("lines that a person maintains: the example's", figures["lines_example"]),
     ]

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import os
 import tarfile
+from collections.abc import Mapping
 from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 
 from generator.command_line import run_python
+from generator.selections import write_package
 from history.conftest import ARCHIVE
 from mcpgen.errors import InputError
 from mcpgen.model import schema_sources
-from mcpgen.package import build_request, output, pipeline
+from mcpgen.package import build_request, pipeline
 
 pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
 
@@ -133,8 +136,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(("name", "typed"), files, ids=names)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a package that each state writes anew: Python and mypy know equal modules."""
+    return tmp_path_factory.mktemp("states")
+
+
 def test_a_published_state_is_a_package_that_serves_a_tool_call(
-    history: Path, tmp_path: Path, name: str, typed: bool
+    history: Path, folder: Path, name: str, typed: bool
 ) -> None:
     path = history / name
     if name in REFUSED:
@@ -143,11 +152,20 @@ def test_a_published_state_is_a_package_that_serves_a_tool_call(
         return
     request = build_request.BuildRequest("pkg", (schema_sources.of_file(path),))
     files = pipeline.build(request, form=dict)
-    output.write(tmp_path / "pkg", files)
-    run(tmp_path, "-c", CALL)
+    rewrite(folder / "pkg", files)
+    run(folder, "-c", CALL)
     if typed:
-        cache_dir = f"--cache-dir={history.parent / 'mypy'}"  # of what all packages import
-        run(tmp_path, "-m", "mypy", "--strict", "--no-error-summary", cache_dir, "pkg")
+        run(folder, "-m", "mypy", "--strict", "--no-error-summary", "pkg")
+
+
+def rewrite(package: Path, files: Mapping[str, str]) -> None:
+    """Make a package of some files, and leave those that are the same with their byte code."""
+    for place in [path for path in package.rglob("*") if path.suffix != ".pyc" and path.is_file()]:
+        if files.get(place.relative_to(package).as_posix()) != place.read_text("utf-8"):
+            place.unlink()
+            Path(cache_from_source(place)).unlink(missing_ok=True)
+    missing = {path: text for path, text in files.items() if not (package / path).exists()}
+    write_package(missing, package.parent, package.name)
 
 
 def run(folder: Path, *words: str) -> None:

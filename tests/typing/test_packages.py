@@ -1,6 +1,7 @@
 """Packages and code of their users under strict type checkers, each package of other parts.
 
-Mypy sees all modules, and pyright those that it has not seen in another package.
+Both see the modules that they have not seen in another package: mypy with the same modules below
+them, pyright with the same imports.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shlex
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from generator.selections import (
     rendered,
     write_package,
 )
+from interop.official_sdk import environment
 from mcpgen.contract.document import text_of
 from mcpgen.model.feature_table import FEATURES
 from mcpgen.render.closure import imported_files
@@ -69,6 +71,8 @@ which it sees whole, and a name that a selection lacks is an error of mypy as we
 """
 COMMITTED = Path(mcpgen_runtime.__file__).parent
 WRONG = "wrong"
+CALLS = "calls"
+"""The calls of a contract, as a package."""
 ERROR_OF_MYPY = re.compile(r"^(?P<package>\w+)[/\\].*: error: .*$", re.MULTILINE)
 
 
@@ -83,29 +87,44 @@ def run_checker(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def run_mypy(folder: Path) -> dict[str, list[str]]:
     """The errors of each package."""
     errors = defaultdict(list)
-    words = ("mypy", "--strict", f"--cache-dir={os.devnull}", *PACKAGES, *STRICT, WRONG)
-    for match in ERROR_OF_MYPY.finditer(run_checker(folder, *words).stdout):
+    names = [folder / name for name in (*PACKAGES, *STRICT, CALLS, WRONG)]
+    seen = {path.as_posix() for path in unseen_modules(names, of_imports=False)}
+    files = [path for path in sorted(seen) if f"{path}i" not in seen]
+    (folder / "files").write_text("\n".join(files), "utf-8")
+    # Of a module that another one imports alone, no body of a function is read.
+    options = ("--strict", f"--cache-dir={os.devnull}", "--follow-imports=silent")
+    for match in ERROR_OF_MYPY.finditer(run_checker(folder, "mypy", *options, "@files").stdout):
         errors[match["package"]].append(match[0])
     return errors
 
 
-def unseen_modules(folder: Path) -> Iterator[str]:
-    """Modules of packages that pyright has not seen, in the committed package or those before."""
+def unseen_modules(packages: Iterable[Path], *, of_imports: bool) -> Iterator[Path]:
+    """Modules that no package before has with the same modules below them, or the same imports."""
     seen: set[tuple[str, ...]] = set()
-    for package in (COMMITTED, *(folder / name for name in (*OF_THE_NEWEST, *STRICT))):
+    for package in packages:
         files = (path for path in package.rglob("*.py*") if path.suffix in (".py", ".pyi"))
         modules = {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in files}
-        for path, text in modules.items():
-            imported = sorted({*imported_files(path, text, modules)})
-            row = (path, text, *(part for each in imported for part in (each, modules[each])))
-            if row not in seen and package != COMMITTED:
-                yield f"{package.relative_to(folder) / path}"
+        imports = {path: {*imported_files(path, text, modules)} for path, text in modules.items()}
+        for path in modules:
+            needed = {path, *imports[path]}
+            while not of_imports and not needed.issuperset(more := imports_of(needed, imports)):
+                needed |= more
+            row = (path, *(part for each in sorted(needed) for part in (each, modules[each])))
+            if row not in seen:
+                yield package / path
             seen.add(row)
+
+
+def imports_of(paths: Iterable[str], imports: Mapping[str, set[str]]) -> set[str]:
+    """The modules that some modules import."""
+    return {each for path in paths for each in imports[path]}
 
 
 def run_pyright(folder: Path) -> dict[str, list[str]]:
     """The errors of each package."""
-    names = [*unseen_modules(folder), WRONG]
+    packages = (COMMITTED, *(folder / name for name in (*OF_THE_NEWEST, *STRICT, CALLS, WRONG)))
+    unseen = unseen_modules(packages, of_imports=True)
+    names = [f"{path.relative_to(folder)}" for path in unseen if path.is_relative_to(folder)]
     settings = {"include": names, "typeCheckingMode": "strict", "reportPrivateUsage": False}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     done = run_checker(folder, "pyright", "--outputjson", "--pythonpath", sys.executable)
@@ -126,6 +145,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, models in STRICT.items():
         types = rendered("types", "all", (MIDDLE, NEWEST), models, decoding="strict")
         write_package(types, folder, name)
+    (folder / "shop.contract.json").write_text(text_of(contract()))
+    [package] = (name for name, choice in PACKAGES.items() if choice == (*PAIRWISE[-1], "", ALL))
+    (folder / CALLS).mkdir()
+    options = ("-o", f"{CALLS}/__init__.py", "--package", package)
+    assert run("mirror", "shop.contract.json", *options, cwd=folder).code == 0
     return write_package({"__init__.py": "number: int = 'text'\n"}, folder, WRONG)
 
 
@@ -140,8 +164,8 @@ def errors_of(packages: Path) -> Callable[[Checker], Mapping[str, list[str]]]:
 
 
 @pytest.mark.parametrize("checker", [run_mypy, run_pyright])
-@pytest.mark.parametrize("package", STRICT)
-def test_a_type_checker_finds_nothing_in_strict_packages(
+@pytest.mark.parametrize("package", [*STRICT, CALLS])
+def test_a_type_checker_finds_nothing_in_other_packages(
     errors_of: Callable[[Checker], Mapping[str, list[str]]], checker: Checker, package: str
 ) -> None:
     assert errors_of(checker).get(package, []) == []
@@ -216,18 +240,6 @@ def program_of(package: str) -> str:
     return program
 
 
-def environment(folder: Path, install: str) -> Path:
-    """The interpreter of an environment in which one command to install has run."""
-    words = shlex.split(install)
-    assert words[:2] == ["pip", "install"]
-    place = folder / "-".join(["with", *words[2:]])
-    python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not place.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", *words[2:]], check=True)
-    return python
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("installed").resolve()
@@ -240,7 +252,9 @@ def test_mypy_finds_no_error_in_the_package_of_a_user(folder: Path, name: str) -
         line for line in (made.out + made.err).splitlines() if line.startswith("install: ")
     )
     (folder / f"use_{name}.py").write_text(program_of(name), "utf-8")
-    python = environment(folder, install.removeprefix("install: "))
+    pip, command, *distributions = shlex.split(install.removeprefix("install: "))
+    assert (pip, command) == ("pip", "install")
+    python = environment(folder / "-".join(["with", *distributions]), tuple(distributions))
     words = ("--strict", f"--cache-dir={folder / 'cache'}", f"--python-executable={python}")
     done = run_checker(folder, "mypy", *words, f"use_{name}.py", name)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
@@ -300,32 +314,14 @@ warn_required_dynamic_aliases = true
 
 @pytest.mark.parametrize(("revisions", "user"), [((NEWEST,), USER), (NAMES, OF_ALL)])
 def test_the_plugin_finds_wrong_lines_of_a_user_alone(
-    tmp_path: Path, revisions: tuple[str, ...], user: str
+    folder: Path, tmp_path: Path, revisions: tuple[str, ...], user: str
 ) -> None:
     write_package(rendered("types", "all", revisions, "pydantic"), tmp_path)
     (tmp_path / "user.py").write_text(user, "utf-8")
     (tmp_path / "mypy.ini").write_text(SETTINGS, "utf-8")
-    done = run_checker(tmp_path, "mypy", f"--cache-dir={os.devnull}", "user.py", "pkg")
+    cache_dir = f"--cache-dir={folder / 'cache-of-plugin'}"
+    done = run_checker(tmp_path, "mypy", cache_dir, "user.py", "pkg")
     errors = {(file, int(line)) for file, line in ERROR.findall(done.stdout)}
     wrong = {number for number, line in enumerate(user.splitlines(), 1) if "# expect" in line}
     assert not done.stderr
     assert errors == {("user.py", line) for line in wrong}, done.stdout
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("mypy", "--strict", "calls.py"), ("pyright", "--pythonpath", sys.executable)],
-    ids=lambda words: words[0],
-)
-def test_the_module_passes_in_strict_mode(
-    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "shop.contract.json").write_text(text_of(contract()))
-    options = ("-o", "calls.py", "--package", "mcpgen_runtime")
-    assert run("mirror", "shop.contract.json", *options, cwd=tmp_path).code == 0
-    settings = {"include": ["calls.py"], "extraPaths": [str(ROOT / "generated")]}
-    strict = {**settings, "typeCheckingMode": "strict", "pythonVersion": "3.11"}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(strict))
-    monkeypatch.setenv("MYPYPATH", str(ROOT / "generated"))
-    done = run_checker(tmp_path, *words)
-    assert done.returncode == 0, done.stdout
