@@ -89,7 +89,7 @@ def compare_runs(
     run = start(python, rendered, ignored, "tests")
     start(python, own, ignored, "--collect-only", "tests").wait()
     run.wait()
-    collected, passing = {*COLLECTED.findall(output_of(own))}, passed(rendered)
+    collected, passing = {*COLLECTED.findall(text_of_run(own))}, passed(rendered)
     assert passing <= collected
     lost = collected - passing
     files = {test.partition("::")[0] for test in lost}
@@ -156,14 +156,14 @@ def start(
         )
 
 
-def output_of(source: Path) -> str:
+def text_of_run(source: Path) -> str:
     """What the last run in a source tree printed."""
     return (source / "output.txt").read_text("utf-8", "replace")
 
 
 def passed(source: Path) -> set[str]:
     """The tests that passed in the last run."""
-    output = output_of(source)
+    output = text_of_run(source)
     tests = {*PASSED.findall(output)}
     if not tests:
         print(output[-2000:])
