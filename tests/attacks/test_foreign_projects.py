@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from documents import ROOT
-from generator.command_line import Done, run_python
+from generator import command_line
+from generator.command_line import Done
 from mcpgen import schema
 from mcpgen.package import manifest, settings
 
@@ -27,8 +28,8 @@ TABLE = f"[tool.mcpgen]\nrevisions = ['{OLDEST}']\nparts = ['types']\n"
 
 
 def run(folder: Path, *words: str) -> Done:
-    """Run mcpgen in a folder, in a process of its own."""
-    return run_python("-m", "mcpgen", *words, cwd=folder, paths=(ROOT / "generator",))
+    """Run mcpgen in a folder."""
+    return command_line.run(*words, cwd=folder)
 
 
 def expect_error(done: Done, *parts: str) -> None:
@@ -169,7 +170,8 @@ def test_hostile_edits_are_kept_as_they_are_or_refused(
     with (folder / MODULE).open("a") as module:
         module.write(f"\n\n{EDITS[case]}\n")
     edited = (folder / MODULE).read_bytes()
-    done = run(tmp_path, "patch", "pkg")
+    words = ("-m", "mcpgen", "patch", "pkg")
+    done = command_line.run_python(*words, cwd=tmp_path, paths=(ROOT / "generator",))
     assert done.code in (0, 1, 2)
     assert "Traceback" not in done.err
     assert "unexpected" not in done.err

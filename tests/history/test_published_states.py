@@ -136,14 +136,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(("name", "typed"), files, ids=names)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a package that each state writes anew: Python and mypy know equal modules."""
-    return tmp_path_factory.mktemp("states")
-
-
 def test_a_published_state_is_a_package_that_serves_a_tool_call(
-    history: Path, folder: Path, name: str, typed: bool
+    history: Path, name: str, typed: bool
 ) -> None:
     path = history / name
     if name in REFUSED:
@@ -152,6 +146,7 @@ def test_a_published_state_is_a_package_that_serves_a_tool_call(
         return
     request = build_request.BuildRequest("pkg", (schema_sources.of_file(path),))
     files = pipeline.build(request, form=dict)
+    folder = history.parent / "states"  # Python and mypy know the modules that are the same
     rewrite(folder / "pkg", files)
     run(folder, "-c", CALL)
     if typed:

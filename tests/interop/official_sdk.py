@@ -4,9 +4,9 @@
 
 `mcpgen render` writes the types on the wire, the methods and the versions of the SDK from
 `examples/python-sdk/templates`; they take the place of those in its source distribution. A test
-that does not pass with these must not pass with the SDK's own modules either. Prints the counts, and the lines that
-a person maintains; exits 1 if a test is lost. FOLDER keeps the distribution, an environment and
-these figures.
+that does not pass with these must not pass with the SDK's own modules either. Prints the counts,
+and the lines that a person maintains; exits 1 if a test is lost. FOLDER keeps the distribution, an
+environment and these figures.
 
 The tests of the SDK's examples and of the programs in its documentation run with `--whole`; those
 of its documentation tools are left out, since they look at no message.
@@ -45,7 +45,10 @@ NEVER = ("tests/docs",)
 WHOLE = ("tests/docs_src", "tests/examples", "tests/test_examples.py")
 """Tests of documentation tools, and those for `--whole` alone."""
 
-QUIET = ("-q", "--color=no", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "log_cli=false", "-rfEp")
+QUIET = (
+    *("-q", "-rfEp", "--color=no", "-p", "no:cacheprovider"),
+    *("-o", "addopts=", "-o", "log_cli=false"),
+)
 PASSED = re.compile(r"^PASSED (\S+::.+)$", re.MULTILINE)
 COLLECTED = re.compile(r"^(tests/\S+::.+)$", re.MULTILINE)
 FOREIGN = ("CI", "MCP_SPEC", "PYTEST_ADDOPTS")
@@ -86,13 +89,15 @@ def compare_runs(
     run = start(python, rendered, ignored, "tests")
     start(python, own, ignored, "--collect-only", "tests").wait()
     run.wait()
-    collected, passing = {*COLLECTED.findall(output_of(own))}, passed(rendered)
+    collected, passing = {*COLLECTED.findall(text_of_run(own))}, passed(rendered)
+    assert passing <= collected
     lost = collected - passing
+    files = {test.partition("::")[0] for test in lost}
     if lost:
-        start(python, own, ignored, *files_with(lost)).wait()
+        start(python, own, ignored, *files).wait()
         lost &= passed(own)
     if lost:  # a busy machine may miss time limits
-        start(python, rendered, ignored, *files_with(lost)).wait()
+        start(python, rendered, ignored, *files).wait()
         passing |= passed(rendered)
         lost -= passing
     name = own.parent.parent.name
@@ -151,19 +156,14 @@ def start(
         )
 
 
-def files_with(tests: Iterable[str]) -> list[str]:
-    """The files that some tests are in."""
-    return sorted({test.partition("::")[0] for test in tests})
-
-
-def output_of(source: Path) -> str:
+def text_of_run(source: Path) -> str:
     """What the last run in a source tree printed."""
     return (source / "output.txt").read_text("utf-8", "replace")
 
 
 def passed(source: Path) -> set[str]:
     """The tests that passed in the last run."""
-    output = output_of(source)
+    output = text_of_run(source)
     tests = {*PASSED.findall(output)}
     if not tests:
         print(output[-2000:])

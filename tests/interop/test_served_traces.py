@@ -80,28 +80,19 @@ SCRIPTS = [
 """Script and revision that are recorded, and those that the trace is served to."""
 
 
-Seen = tuple[Path, dict[str, Any]]
-"""A trace, and what the client saw whose session it is of."""
-
-
-@pytest.fixture(scope="module")
-def seen() -> dict[tuple[str, ...], Seen]:
-    """What was recorded, by script or peer and revision: several tests serve a trace."""
-    return {}
+SEEN: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
+"""The trace of each script or peer and revision, and what it saw: several tests serve a trace."""
 
 
 @pytest.mark.parametrize(("recorded", "served"), SCRIPTS, ids=lambda each: " ".join(each))
 def test_the_sdks_for_typescript_see_what_was_recorded(
-    recorded: tuple[str, str],
-    served: tuple[str, str],
-    tmp_path: Path,
-    seen: dict[tuple[str, ...], Seen],
+    recorded: tuple[str, str], served: tuple[str, str], tmp_path: Path
 ) -> None:
-    if recorded not in seen:
+    if recorded not in SEEN:
         with recording(tmp_path / "trace.jsonl") as url:
             saw = results(recorded[0], [url, recorded[1], "http"])
-        seen[recorded] = tmp_path / "trace.jsonl", saw
-    trace, before = seen[recorded]
+        SEEN[recorded] = tmp_path / "trace.jsonl", saw
+    trace, before = SEEN[recorded]
     with replaying(trace) as url:
         after = results(served[0], [url, served[1], "http"])
     both = before.keys() & after.keys() - {*OF_THE_VISIT}
@@ -172,21 +163,16 @@ def started(command: tuple[str, ...], **environment: str) -> AbstractContextMana
     ],
 )
 async def test_clients_in_python_see_what_was_recorded(
-    peer: str,
-    transport: str,
-    recorded: str,
-    served: str,
-    tmp_path: Path,
-    seen: dict[tuple[str, ...], Seen],
+    peer: str, transport: str, recorded: str, served: str, tmp_path: Path
 ) -> None:
     is_piped = transport == "pipes"
-    if (peer, recorded) not in seen:
+    if (peer, recorded) not in SEEN:
         trace = tmp_path / "trace.jsonl"
         own = started(OURS, MCP_TRACE=str(trace)) if is_piped else recording(trace)
         with own as target:
             saw = await results_of_visit(target, peer, transport, recorded)
-        seen[peer, recorded] = trace, saw
-    trace, before = seen[peer, recorded]
+        SEEN[peer, recorded] = trace, saw
+    trace, before = SEEN[peer, recorded]
     mock = started(command_of(trace)) if is_piped else replaying(trace)
     with mock as target:
         after = await results_of_visit(target, peer, transport, served)

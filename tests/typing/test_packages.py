@@ -20,7 +20,6 @@ from pathlib import Path
 import pytest
 
 import mcpgen_runtime
-from documents import ROOT
 from generator.command_line import run
 from generator.contract_surfaces import contract
 from generator.selections import (
@@ -71,8 +70,7 @@ which it sees whole, and a name that a selection lacks is an error of mypy as we
 """
 COMMITTED = Path(mcpgen_runtime.__file__).parent
 WRONG = "wrong"
-CALLS = "calls"
-"""The calls of a contract, as a package."""
+CALLS = "calls"  # of a contract
 ERROR_OF_MYPY = re.compile(r"^(?P<package>\w+)[/\\].*: error: .*$", re.MULTILINE)
 
 
@@ -107,17 +105,13 @@ def unseen_modules(packages: Iterable[Path], *, of_imports: bool) -> Iterator[Pa
         imports = {path: {*imported_files(path, text, modules)} for path, text in modules.items()}
         for path in modules:
             needed = {path, *imports[path]}
-            while not of_imports and not needed.issuperset(more := imports_of(needed, imports)):
+            more = set() if of_imports else needed
+            while more := {each for name in more for each in imports[name]} - needed:
                 needed |= more
             row = (path, *(part for each in sorted(needed) for part in (each, modules[each])))
             if row not in seen:
                 yield package / path
             seen.add(row)
-
-
-def imports_of(paths: Iterable[str], imports: Mapping[str, set[str]]) -> set[str]:
-    """The modules that some modules import."""
-    return {each for path in paths for each in imports[path]}
 
 
 def run_pyright(folder: Path) -> dict[str, list[str]]:

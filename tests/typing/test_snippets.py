@@ -91,14 +91,15 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in files.items():
         place = folder / name
         place.parent.mkdir(exist_ok=True)
-        place.write_text(text.replace("from pkg", "from mcpgen_runtime"), "utf-8")
+        text = text.replace("from pkg", "from mcpgen_runtime")
+        place.write_text(text.replace("from tasking", "from painting"), "utf-8")
     types = ("--revision", "2025-06-18", "--parts", "types", "-q", "-o")
     for choose in (("acme_types",), ("acme_strict", "--decoding", "strict")):
         subprocess.run([sys.executable, "-m", "mcpgen", *types, *choose], cwd=folder, check=True)
     (folder / "paint.json").write_text(examples()["paint.json"], "utf-8")
-    for extension, package in (("paint.json", "painting"), ("tasks", "tasking")):
-        extend = ("--revision", "2026-07-28", "--extension", extension, "-q", "-o", package)
-        subprocess.run([sys.executable, "-m", "mcpgen", *extend], cwd=folder, check=True)
+    extended = ("--extension", "paint.json", "--extension", "tasks", "-q", "-o", "painting")
+    extend = [sys.executable, "-m", "mcpgen", "--revision", "2026-07-28", *extended]
+    subprocess.run(extend, cwd=folder, check=True)
     settings = json.loads((HERE / "pyrightconfig.json").read_text("utf-8"))
     # Beside the examples, of what is generated only what extensions add: `typing` has the rest.
     checked = [*folder.glob("*.py"), *folder.glob("*/r*/*/")]

@@ -16,7 +16,6 @@ import json
 import re
 import runpy
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -31,6 +30,7 @@ import mcp_types
 import mcp_types.methods
 from pydantic import BaseModel
 
+from generator.command_line import run
 from generator.futures import NAMES, PLANS, change_revision, save_draft
 from history.test_published_states import archive, write_newest_draft
 
@@ -140,8 +140,9 @@ def render(schema: Path, folder: Path) -> Rendered:
 
 
 def _mcpgen(*words: str) -> str:
-    command = [sys.executable, "-m", "mcpgen", *words]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    done = run(*words)
+    assert done.code == 0, done.err
+    return done.out
 
 
 def _name_revision(path: Path) -> int:
