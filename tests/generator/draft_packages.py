@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from generator import selections
 from generator.command_line import output_of
 from generator.schemas import TEXT, const, obj, ref
 from mcpgen import schema
@@ -75,7 +76,9 @@ def write_package(
         selection=selection(tuple(parts), (), features=features),
     )
     reported: list[str] = []
-    output.write(folder / "pkg", pipeline.build(request, reported.append, form=dict))
+    files = pipeline.build(request, reported.append, form=dict)
+    output.write(folder / "pkg", files)
+    selections.write_package(files, folder)  # with byte code
     return "\n".join(reported)
 
 

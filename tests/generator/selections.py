@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Mapping
 from functools import cache, partial
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
 
 import pytest
@@ -66,12 +68,23 @@ rendered = partial(render_selection, form=dict)
 """The same as it is rendered, which is faster: for tests that look at no layout."""
 
 
+@cache
+def byte_code(text: str) -> bytes:
+    """The byte code of a module as a file, which Python takes if the module still has the text."""
+    code = marshal.dumps(compile(text, "", "exec", dont_inherit=True))
+    return MAGIC_NUMBER + b"\3\0\0\0" + source_hash(text.encode()) + code
+
+
 def write_package(files: Mapping[str, str], folder: Path, name: str = "pkg") -> Path:
-    """The folder in which a package now lies."""
+    """The folder in which a package now lies, with byte code: packages share most modules."""
     for path, text in files.items():
         place = folder / name / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, "utf-8")
+        if path.endswith(".py"):
+            compiled = Path(cache_from_source(place))
+            compiled.parent.mkdir(exist_ok=True)
+            compiled.write_bytes(byte_code(text))
     return folder
 
 

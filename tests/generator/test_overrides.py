@@ -78,7 +78,7 @@ def test_an_override_takes_the_place_of_one_template(here: Path, override: Path)
     begin_with(override, "# {{ revision.name | literal }} is ours")
     assert run("check", "-q").code == 1
     assert run("-q").code == 0
-    assert f"# '{NEWEST}' is ours" in (here / "pkg" / MODULE).read_text()
+    assert f'# "{NEWEST}" is ours' in (here / "pkg" / MODULE).read_text()
     assert "is ours" not in (here / "pkg" / "__init__.py").read_text()
     assert run("check", "-q").code == 0
 

@@ -271,7 +271,9 @@ def test_a_class_of_all_revisions_is_like_a_model(package: Package, name: str) -
 
 def test_classes_of_all_revisions_have_valid_json_schemas(package: Package) -> None:
     kinds = [pydantic.TypeAdapter(getattr(package.merged, name)) for name in MERGED]
-    adapters = [(at, "validation", kind) for at, kind in enumerate(kinds)]
+    adapters: list[tuple[int, Any, Any]] = [
+        (at, "validation", each) for at, each in enumerate(kinds)
+    ]
     schemas, definitions = pydantic.TypeAdapter.json_schemas(adapters)
     assert len(schemas) == len(MERGED)
     whole = {**definitions, "anyOf": [*schemas.values()]}

@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache as computed_once
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,7 +33,7 @@ from typing import Any, TypedDict
 from mcpgen import cache, paths
 from mcpgen.errors import TemplateError, safe_text
 from mcpgen.json_types import Node
-from mcpgen.literals import WIDTH, ascii_source, docstring, literal
+from mcpgen.literals import WIDTH, ascii_source, docstring, double_quoted, literal
 from mcpgen.names import Library
 from mcpgen.render.template_names import MODELS
 from mcpgen.render.templates import REASON, place_within
@@ -154,7 +154,8 @@ def _generate(job: Job, templates: Path) -> str:
     }
     extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for name, values in job["extra"].items():
-        extra[name] = {**values, "literal": literal}
+        # A piece that Black changes is formatted by it twice: these quotes are the ones it writes.
+        extra[name] = {**values, "literal": partial(literal, write_text=double_quoted)}
     with warnings.catch_warnings():
         # It warns of unions without tags; those are ours to decide.
         warnings.simplefilter("ignore")
@@ -179,6 +180,7 @@ def _generate(job: Job, templates: Path) -> str:
             keep_model_order=True,
             keyword_only=True,
             skip_root_model=True,
+            use_double_quotes=True,
             use_standard_collections=True,
             use_type_alias=True,
             use_union_operator=True,

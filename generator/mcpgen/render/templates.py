@@ -13,6 +13,7 @@ import hashlib
 import traceback
 from collections.abc import Mapping
 from functools import cache as computed_once
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path, PurePath
 from types import ModuleType
@@ -32,7 +33,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from mcpgen import cache, paths
 from mcpgen.errors import TemplateError, safe_text
-from mcpgen.literals import Code, docstring, literal, source_text
+from mcpgen.literals import Code, docstring, double_quoted, literal, source_text
 from mcpgen.spec.packages import ModelsSpec
 
 _KIND = "template"
@@ -156,6 +157,7 @@ def _environment(root: Path, overrides: Path | None) -> SandboxedEnvironment:
         bytecode_cache=_CompiledTemplates() if overrides is None else None,
         cache_size=400 if overrides is None else 0,  # an override may come or go in between
     )
-    filters: Mapping[str, Any] = {"literal": literal, "docstring": docstring}
+    write = partial(literal, write_text=double_quoted)  # as Black writes it
+    filters: Mapping[str, Any] = {"literal": write, "docstring": docstring}
     environment.filters.update(filters)
     return environment
