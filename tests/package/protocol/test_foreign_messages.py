@@ -75,9 +75,8 @@ def depths() -> range:
         return False
 
     deepest = bisect_left(range(100_000), True, key=is_too_deep)
-    if sys.version_info < (3, 12):
-        return range(deepest - 40, deepest + 2)
-    return range(deepest - 100, deepest + 101, 10)
+    each = range(deepest - 40, deepest + 2)
+    return each if sys.version_info < (3, 12) else range(deepest - 100, deepest + 101, 10)
 
 
 def with_deep(message: Mapping[str, Any], deep: str) -> bytes:
