@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from mcpgen.model import schema_sources
 from mcpgen.model.choice import selection
 from mcpgen.package import package_cache
 from mcpgen.package.build_request import BuildRequest
-from mcpgen.project.package_import import import_package
 
 pytestmark = [pytest.mark.costly, pytest.mark.usefixtures("place")]
 
@@ -52,22 +50,6 @@ def test_a_package_and_its_models_come_out_of_the_cache(place: Path) -> None:
     assert {kind: entries(place, kind) for kind in kept} == kept
     assert build_package(other) == expected[1]
     assert entries(place, "models") == kept["models"]
-
-
-def test_the_byte_code_of_an_imported_package_is_kept(place: Path) -> None:
-    files = {"__init__.py": "", "room/__init__.py": "", "room/a.py": "from .. import b\nx = b.x\n"}
-    files["b.py"] = "x = 1 / 0 if __name__ == 'b' else 2\n"
-    for _ in range(2):
-        with import_package(files) as package:
-            module = import_module(f"{package.__name__}.room.a")
-            assert (module.x, module.__file__) == (2, "mcpgen_peer/room/a.py")
-            with pytest.raises(ModuleNotFoundError):
-                import_module(f"{package.__name__}.room.b")
-        kept = entries(place, "bytecode")
-    assert len(kept) == 1
-    with import_package(files) as package:
-        import_module(f"{package.__name__}.b")
-    assert entries(place, "bytecode") == kept
 
 
 def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, place: Path) -> None:

@@ -22,7 +22,6 @@ from mcpgen.errors import MirrorError, UsageError, safe_text
 from mcpgen.json_types import Json
 from mcpgen.project import live_server
 from mcpgen.project.live_server import Surface, Target
-from mcpgen.project.package_import import import_package
 from mcpgen.project.server_lists import KINDS, WORDS, parse
 from mcpgen.schema.structure import resolve
 
@@ -136,7 +135,7 @@ def accept(
         MirrorError: The server does not answer as it should, or the lock can't be read or written.
     """
     target = live_server.target(words, directory)
-    with import_package(command.peer_files("lock")) as package:
+    with live_server.import_package(command.peer_files("lock")) as package:
         file: Any = importlib.import_module(f"{package.__name__}.client.lock.lock_file")
         naming: Any = importlib.import_module(f"{package.__name__}.client.lock.locked_requests")
         name = server or target.name or naming.server_name(target.address)

@@ -22,7 +22,6 @@ from mcpgen.package.build_request import BuildRequest
 from mcpgen.package.settings import Settings
 from mcpgen.project import live_server, mirror
 from mcpgen.project.live_server import Surface
-from mcpgen.project.package_import import import_package
 from mcpgen.project.server_lists import KINDS, WORDS, ServerLists
 
 
@@ -75,7 +74,7 @@ def of_server(words: str, directory: Path, revisions: Sequence[str] = ()) -> Con
         MirrorError: The server does not answer as it should.
     """
     server = live_server.target(words, directory)
-    with import_package(peer_files()) as package:
+    with live_server.import_package(peer_files()) as package:
         known_revisions(package, revisions)
         return document.contract_of(live_server.surfaces(package, server, revisions), server)
 
@@ -92,7 +91,7 @@ def of_newest(words: str, directory: Path) -> Contract:
         MirrorError: The server does not answer as it should.
     """
     server = live_server.target(words, directory)
-    with import_package(peer_files()) as package:
+    with live_server.import_package(peer_files()) as package:
         return document.contract_of([live_server.newest_surface(package, server)], server)
 
 
@@ -134,7 +133,7 @@ def changes_of_mirror(settings: Settings) -> list[Change]:
     directory = settings.root / settings.mirror.directory
     server = live_server.target(settings.mirror.server, directory)
     try:
-        with import_package(peer_files()) as package:
+        with live_server.import_package(peer_files()) as package:
             lists = live_server.lists(package, server)
     except MirrorError as error:
         raise ServerError(f"{error}; --offline leaves the server out") from error

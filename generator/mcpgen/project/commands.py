@@ -38,7 +38,6 @@ from mcpgen.project import hooks, live_server, publishing, server_lists, writing
 from mcpgen.project import mirror as mirrors
 from mcpgen.project import skeleton as projects
 from mcpgen.project.mirror import Limits, Mirror, Snapshot
-from mcpgen.project.package_import import import_package
 from mcpgen.project.server_lists import ServerLists
 from mcpgen.project.skeleton import Project, Side, toml
 
@@ -281,9 +280,9 @@ def _server_lists(
     else:
         server = live_server.target(settings.server, root / settings.directory)
         every = _every_revision(request, package)
-        with console.progress(f"asking {server.shown}"), import_package(every) as peer:
+        with console.progress(f"asking {server.shown}"), live_server.import_package(every) as peer:
             lists = live_server.lists(peer, server)
-    with import_package(package) as peer:
+    with live_server.import_package(package) as peer:
         return lists, live_server.limits(peer, lists)
 
 
@@ -475,8 +474,7 @@ def _differences_of_mirror(
 ) -> list[str]:
     """The differences of the lists of a mirror from the server's; imports the mirror."""
     package = directories.texts(settings.directory(settings.packages[0]))
-    own = {"__init__.py": ""}
-    own |= {f"{settings.protocol}/{path}": text for path, text in package.items()}
+    own = {f"{settings.protocol}/{path}": text for path, text in package.items()}
     own |= {f"{projects.MIRROR}/{path}": text for path, text in files.items()}
     return live_server.mirror_differences(own, (projects.MIRROR,), settings.protocol, snapshot)
 

@@ -1,19 +1,22 @@
 """Connect to servers with a temporarily generated package.
 
 mcpgen is installed without a package that speaks the protocol. So a package with every revision is
-generated and imported from memory. That takes some seconds, works with servers of any age, and
-follows the same schemas as the packages for users.
+generated into a temporary folder and imported from there. That takes some seconds, works with
+servers of any age, and follows the same schemas as the packages for users.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import logging
 import re
+import secrets
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+import tempfile
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -24,7 +27,6 @@ from mcpgen.errors import MirrorError, UsageError, safe_text
 from mcpgen.input_files import read_jsonc
 from mcpgen.json_types import is_array, is_object
 from mcpgen.project.mirror import Limits, Snapshot, is_parameter, variables
-from mcpgen.project.package_import import import_package
 from mcpgen.project.server_lists import KINDS, WORDS, ServerLists, parse
 from mcpgen.schema.structure import difference, resolve
 
@@ -187,6 +189,33 @@ def _texts(value: object, source: str, member: str) -> dict[str, str]:
     if not is_object(value) or not all(isinstance(text, str) for text in value.values()):
         raise MirrorError(source, f"/{member}", "an object of strings", "something else")
     return {key: str(text) for key, text in value.items()}
+
+
+@contextmanager
+def import_package(files: Mapping[str, str]) -> Generator[Any]:
+    """Import a generated package from a temporary folder.
+
+    Args:
+        files: Text by path within the package; imports within it are relative.
+
+    Yields:
+        The package. At the end of the block, its folder is deleted, and it can import nothing more.
+    """
+    with tempfile.TemporaryDirectory(prefix="mcpgen-") as folder:
+        name = f"mcpgen_peer_{secrets.token_hex(4)}"
+        for path, text in files.items():
+            place = Path(folder, name, path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8", newline="\n")
+        sys.path.insert(0, folder)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+        try:
+            importlib.invalidate_caches()
+            yield importlib.import_module(name)
+        finally:
+            sys.path.remove(folder)
+            for module in [each for each in sys.modules if each.partition(".")[0] == name]:
+                del sys.modules[module]
 
 
 def lists(package: Any, server: Target) -> ServerLists:

@@ -21,7 +21,6 @@ from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.schema_queries import META
 from mcpgen.project import live_server
 from mcpgen.project.live_server import Target
-from mcpgen.project.package_import import import_package
 from mcpgen.replay.carrying import DISCOVER, carry
 from mcpgen.replay.channels import Wire, in_memory, listed_tools, open_wire
 from mcpgen.replay.matching import Matcher, Rule
@@ -70,7 +69,7 @@ def replay(sessions: Sequence[Session], words: str, directory: Path, options: Op
     """
     target = live_server.target(words, directory)
     chosen = choose(sessions, options)
-    with import_package(peer_files()) as package:
+    with live_server.import_package(peer_files()) as package:
         return anyio.run(_replay_all, package, chosen, target, options)
 
 

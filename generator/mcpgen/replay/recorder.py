@@ -26,7 +26,6 @@ from mcpgen.explain.conversation import versions_in
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.project import live_server
 from mcpgen.project.live_server import Target
-from mcpgen.project.package_import import import_package
 from mcpgen.replay.channels import Wire, listed_tools, open_wire
 
 CHANNEL = "client"
@@ -53,7 +52,7 @@ def record(words: str, directory: Path, output: Path) -> None:
         own = target.options.get("env", {})
         target = replace(target, options={**target.options, "env": {**os.environ, **own}})
     files = package_files(("client", "server"), ("trace",))
-    with import_package(files) as package:
+    with live_server.import_package(files) as package:
         anyio.run(_pass_all, package, target, output)
 
 

@@ -12,7 +12,7 @@ from mcpgen.model import schema_sources
 from mcpgen.model.choice import selection
 from mcpgen.package import package_cache
 from mcpgen.package.build_request import BuildRequest
-from mcpgen.project.package_import import import_package
+from mcpgen.project import live_server
 from mcpgen.replay import recording, served_trace
 from mcpgen.replay.recording import Session
 from mcpgen.replay.scenes import server_of
@@ -78,7 +78,7 @@ def serve(
     masked = sum(message.masked for session in sessions for message in session.messages)
     if masked:
         tell(f"{masked} messages of the trace have *** in place of secrets, and so do the answers")
-    with import_package(package_files()) as package:
+    with live_server.import_package(package_files()) as package:
         logging.getLogger(package.__name__).setLevel(logging.WARNING)
         recorded = served_trace.recorded_server(package, sessions, request.options)
         for line in served_trace.methods_without_counterpart(recorded):
