@@ -96,4 +96,5 @@ def test_each_check_runs_and_writes_its_report(project: Path) -> None:
     texts = {path.name: path.read_text("utf-8") for path in (project / "reports").iterdir()}
     assert texts.pop("check.junit") == ""
     failures = {name: ElementTree.fromstring(text).get("failures") for name, text in texts.items()}
-    assert failures == {"server.junit": "0", "contract.junit": "7"}
+    assert failures.pop("contract.junit") not in {"0", None}
+    assert failures == {"server.junit": "0"}
