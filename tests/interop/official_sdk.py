@@ -157,7 +157,7 @@ def start(
 
 
 def text_of_run(source: Path) -> str:
-    """What the last run in a source tree printed."""
+    """The output of the last run in a source tree."""
     return (source / "output.txt").read_text("utf-8", "replace")
 
 

@@ -385,24 +385,24 @@ def generator_fingerprint() -> str:
     """The fingerprint of the generator: its code, its templates and its documentation."""
     roots = {"mcpgen": paths.PACKAGE, "templates": paths.templates_dir()}
     files = [row for name, root in roots.items() for row in _files(name, root)]
-    files += [(name, f"{paths.schema_dir() / name}") for name in ("docs.toml", "facts.toml")]
-    files.append(("interface.txt", f"{paths.interface_file()}"))
+    files += [(name, paths.schema_dir() / name) for name in ("docs.toml", "facts.toml")]
+    files.append(("interface.txt", paths.interface_file()))
     return _fingerprint_as_of(tuple((name, path, _state(path)) for name, path in files))
 
 
-def _state(path: str) -> tuple[int, int]:
+def _state(path: Path) -> tuple[int, int]:
     """The modification time of a file, and its size in bytes."""
-    status = os.stat(path)  # noqa: PTH116 - a `Path` of each file takes longer
+    status = path.stat()
     return status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=4)
-def _fingerprint_as_of(files: tuple[tuple[str, str, tuple[int, int]], ...]) -> str:
+def _fingerprint_as_of(files: tuple[tuple[str, Path, tuple[int, int]], ...]) -> str:
     """The fingerprint of files by name, path and state, cached for the process."""
-    return combine_fingerprints((name, Path(path)) for name, path, _ in files)
+    return combine_fingerprints((name, path) for name, path, _ in files)
 
 
-def _files(name: str, root: Path) -> Iterator[tuple[str, str]]:
+def _files(name: str, root: Path) -> Iterator[tuple[str, Path]]:
     """The files of the generator below a folder, by name, without byte code and copied data."""
     top = str(root)
     for folder, folders, names in os.walk(top):
@@ -411,4 +411,4 @@ def _files(name: str, root: Path) -> Iterator[tuple[str, str]]:
         below = name + folder[len(top) :].replace(os.sep, "/")
         for file in names:
             if not file.endswith(".pyc"):
-                yield f"{below}/{file}", f"{folder}{os.sep}{file}"
+                yield f"{below}/{file}", Path(folder, file)
