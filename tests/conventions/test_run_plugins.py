@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +12,9 @@ from typing import Any
 import pytest
 
 import outcomes
+from conventions.sources import ROOT
 from kit.pytest_process import run_pytest
-from selection import beyond_sample, older_cases, one_of
+from selection import NOT_QUICK, beyond_sample, older_cases, one_of
 
 pytestmark = [pytest.mark.costly, pytest.mark.lengthy]
 
@@ -199,6 +202,12 @@ def test_the_others_are_the_cases_that_quick_leaves_out(tmp_path: Path) -> None:
         run_pytest(tmp_path, *WORDS, *words, plugins=[*PLUGINS, "selection"])
         assert counts(tmp_path).passed == passed
         (tmp_path / "counts.jsonl").unlink()
+
+
+def test_marks_that_quick_leaves_out_are_those_of_its_session() -> None:
+    module = ast.parse((ROOT / "tests/sessions/environments.py").read_text("utf-8"))
+    values = " ".join(ast.unparse(each) for each in module.body if isinstance(each, ast.Assign))
+    assert {*re.findall(r"\bnot (\w+)", values)} == NOT_QUICK | {"older", "trio"}
 
 
 def test_a_sample_has_cases_of_each_loop_revision_and_claim() -> None:

@@ -81,7 +81,7 @@ SCRIPTS = [
 
 
 SEEN: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
-"""The trace of each script or peer and revision, and what it saw: several tests serve a trace."""
+"""The trace of a script or peer, by what it was recorded with, and what that saw."""
 
 
 @pytest.mark.parametrize(("recorded", "served"), SCRIPTS, ids=lambda each: " ".join(each))
@@ -166,13 +166,13 @@ async def test_clients_in_python_see_what_was_recorded(
     peer: str, transport: str, recorded: str, served: str, tmp_path: Path
 ) -> None:
     is_piped = transport == "pipes"
-    if (peer, recorded) not in SEEN:
+    if (peer, transport, recorded) not in SEEN:
         trace = tmp_path / "trace.jsonl"
         own = started(OURS, MCP_TRACE=str(trace)) if is_piped else recording(trace)
         with own as target:
             saw = await results_of_visit(target, peer, transport, recorded)
-        SEEN[peer, recorded] = trace, saw
-    trace, before = SEEN[peer, recorded]
+        SEEN[peer, transport, recorded] = trace, saw
+    trace, before = SEEN[peer, transport, recorded]
     mock = started(command_of(trace)) if is_piped else replaying(trace)
     with mock as target:
         after = await results_of_visit(target, peer, transport, served)
