@@ -414,7 +414,7 @@ def official_sdk(session: nox.Session) -> None:
     """
     enter(session, "interop")
     work = f"{session.cache_dir.resolve() / 'official-sdk'}"
-    with ThreadPoolExecutor() as pool:  # both wait for servers most of the time
+    with ThreadPoolExecutor() as pool:  # the other release side by side
         types = pool.submit(session.run, "python", "tests/interop/official_types.py", f"{work}-1")
         session.run("python", "tests/interop/official_sdk.py", work, *session.posargs)
     types.result()
